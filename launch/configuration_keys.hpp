@@ -119,7 +119,8 @@ void visit_pool_keys(Visitor& v, configuration& c) {
   v.choice("exemplars", "How exemplars are chosen: buckets, islands, random or none.",
            exemplars.method, exemplar_method_named, "buckets, islands, random or none");
   v.value("exemplar_count", "Most exemplars per prompt.", exemplars.count, 0, 16);
-  v.value("exemplar_temperature", "Temperature of the softmax over the buckets' mean scores.",
+  v.value("exemplar_temperature",
+          "Temperature of the softmax over the logarithms of the buckets' mean scores.",
           exemplars.temperature, 1e-6);
   v.value("islands", "Number of populations of the method `islands`.", exemplars.islands, 2, 1024);
   v.value("island_reset_after",
@@ -196,7 +197,8 @@ void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
     v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
     v.value("groups", "Groups per step.", s.groups, 1);
     v.value("batch", "Completions per update.", s.batch, 1);
-    v.value("rate", "Learning rate.", s.rate, 0);
+    v.value("rate", "Learning rate; 0 is refused, because no rate suits policies of all sizes.",
+            s.rate, 0);
     v.value("passes", "Passes over the ok completions of a step.", s.passes, 1);
     v.leave();
   }
@@ -256,7 +258,8 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
             s.minutes, 0);
     v.value("groups", "Groups per step.", s.groups, 1);
     v.value("one_per_task", "Spread the groups of a step evenly over the tasks.", s.one_per_task);
-    v.value("rate", "Learning rate.", s.rate, 0);
+    v.value("rate", "Learning rate; 0 is refused, because no rate suits policies of all sizes.",
+            s.rate, 0);
     v.value("warm_up", "Updates of linear warm-up at the stage's start.", s.warm_up, 0);
     v.value(
         "count_truncated",

@@ -40,8 +40,10 @@ std::string configuration_text(const fs::path& folder, const std::string& task, 
          "\nrandom_weights = true\n\n[generation]\ngroup_size = 16\nslots = 64\n"
          "# Longer documents are not learned to their end. The policy's context, 512 tokens, holds "
          "a prompt\n# and an answer; that of configs/policies/small holds 4096.\n"
-         "max_new_tokens = 384\n\n[sft]\nupdates = 400\n\n[self_supervised]\nsteps = 2\n"
-         "groups = 4\n\n[contrastive]\nsteps = 10\nminutes = 5\ngroups = 4\n\n[comparison]\n"
+         "max_new_tokens = 384\n\n[sft]\nupdates = 400\n\n# Learning rates of a million weights; "
+         "larger policies need lower ones.\n[self_supervised]\nsteps = 2\ngroups = 4\nrate = "
+         "3e-4\n\n"
+         "[contrastive]\nsteps = 10\nminutes = 5\ngroups = 4\nrate = 1e-3\n\n[comparison]\n"
          "samples = 16\n";
 }
 

@@ -29,6 +29,9 @@ class ConfigurationFile : public testing::Test {
     return "";
   }
   temporary_folder folder_;
+  const std::string a_model_ =
+      "[policy]\nkind = \"model\"\nfolder = \"f\"\n[prompt]\ntemplate = \"t\"\n[sft]\nupdates = "
+      "0\n";
   const std::string least_ = "[policy]\nkind = \"scripted\"\n";
 };
 
@@ -57,9 +60,7 @@ TEST_F(ConfigurationFile, AWrongTypeIsRefusedWithTheExpectedOne) {
 }
 
 TEST_F(ConfigurationFile, GeneratorsRunOnDevicesOfThePolicysKind) {
-  const std::string model =
-      "[policy]\nkind = \"model\"\nfolder = \"f\"\n[prompt]\ntemplate = \"t\"\n[sft]\nupdates = "
-      "0\n";
+  const std::string model = a_model_ + "[self_supervised]\nsteps = 0\n[contrastive]\nsteps = 0\n";
   const auto with = [&](const std::string& policy, const std::string& generators) {
     return refusal(model, {"policy.device=\"" + policy + "\"", "generation.devices=" + generators});
   };
@@ -97,6 +98,17 @@ TEST_F(ConfigurationFile, AStepWithMoreGroupsThanThePoolAllowsIsRefused) {
       refusal(least_ +
               "[pool]\nmax_groups = 8\n[self_supervised]\ngroups = 9\n[contrastive]\ngroups = 8\n"),
       HasSubstr("self_supervised.groups"));
+}
+
+TEST_F(ConfigurationFile, AStageWithoutALearningRateIsRefused) {
+  const auto with = [&](const std::string& first, const std::string& second) {
+    return refusal(a_model_ + "[self_supervised]\n" + first + "[contrastive]\n" + second);
+  };
+  const std::string rate = "rate = 1e-4\n";
+  EXPECT_EQ(with(rate, rate), "");
+  EXPECT_EQ(with("steps = 0\n", rate), "");
+  EXPECT_THAT(with("", rate), HasSubstr("self_supervised.rate"));
+  EXPECT_THAT(with(rate, ""), HasSubstr("contrastive.rate"));
 }
 
 TEST_F(ConfigurationFile, ARewardOfBaselinesThatAreNotTimedIsRefused) {

@@ -32,9 +32,11 @@ updates = 0
 [self_supervised]
 steps = 2
 groups = 4
+rate = 1e-4
 [contrastive]
 steps = 6
 groups = 4
+rate = 1e-4
 one_per_task = false
 [comparison]
 samples = 4
