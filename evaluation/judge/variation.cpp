@@ -75,9 +75,15 @@ void choose_rows(variation& v, const std::vector<std::int64_t>& shape) {
 distribution of_tensor(const task& t, std::size_t tensor, distribution how, std::uint64_t seed) {
   const bool is_input = tensor < t.inputs.size();
   if (how == distribution::weights) {
+    if (is_input) return distribution::declared;
     constexpr std::array<distribution, 4> ways = {distribution::mixed, distribution::sparse,
                                                   distribution::one_high, distribution::one_low};
-    return is_input ? distribution::declared : ways[hashed(seed, tensor, 16) % ways.size()];
+    // Of constants, all elements change for even seeds, so that none can be left out, and for odd
+    // ones a few, so that none can stand for the others.
+    const bool is_constant = tensor_of(t, tensor).init.of == kind::constant;
+    if (is_constant && seed % 2 == 0) return distribution::mixed;
+    const std::size_t first = is_constant ? 1 : 0;
+    return ways[first + hashed(seed, tensor, 16) % (ways.size() - first)];
   }
   if (!is_input) return distribution::declared;
   const bool is_of_one = how == distribution::sparse || how == distribution::outliers ||

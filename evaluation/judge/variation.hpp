@@ -22,8 +22,9 @@ bool changes_any(const task& t, distribution how);
 // the declared ones if the inputs' distribution is `how`; nullopt if they do not. Inputs follow
 // `how`, except that outliers and `sparse` change one of them alone: of a product of two sparse
 // factors little is left, and two outliers may cancel. Parameters are declared unless it is
-// `weights`, and then each of them is scaled by slices, sparse, or has an outlier. Equal seeds give
-// equal changes.
+// `weights`, and then each of them is scaled by slices, sparse, or has an outlier; all elements of
+// a constant change for even seeds, and a few or one of them for odd ones. Equal seeds give equal
+// changes.
 std::optional<variation> variation_of(const task& t, std::size_t tensor, const task_case& at,
                                       distribution how, std::uint64_t seed);
 

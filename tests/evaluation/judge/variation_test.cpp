@@ -144,7 +144,9 @@ TEST(Variation, ChangesOneElementOfAConstantOrAFewSlicesOrAll) {
     EXPECT_EQ(with(0, 0), 0);
     EXPECT_GT(with(1, 1), 8);
     EXPECT_GT(with(2, 2000), 2);
-    EXPECT_GT(with(2300, 2400), 4);
+    // A verification draws an even and an odd seed.
+    for (std::size_t seed = 0; seed < counts.size(); ++seed)
+      EXPECT_EQ(counts[seed] > 2300, seed % 2 == 0) << seed;
   }
 }
 
