@@ -108,6 +108,7 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
   const std::vector<part> parts = {{places_of(held_out_),
                                     set_of(request.getHeldOutVersions()),
                                     {{Arm::SAMPLED, request.getHeldOutSamples()},
+                                     {Arm::BARE, request.getHeldOutBareSamples()},
                                      {Arm::GREEDY, std::min(request.getGreedySamples(), 1U)}}},
                                    {places_of(spread(tasks_, request.getTasks())),
                                     set_of(request.getVersions()),

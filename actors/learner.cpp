@@ -264,6 +264,7 @@ void learner_state::compare() {
   unsigned i = 0;
   for (const std::uint64_t version : kept_versions) held_out.set(i++, version);
   request->setHeldOutSamples(wanted.held_out_samples);
+  request->setHeldOutBareSamples(wanted.held_out_bare_samples);
   request->setTasks(wanted.tasks);
   request->setSamples(wanted.samples);
   request->setBareSamples(wanted.bare_samples);

@@ -256,6 +256,8 @@ configuration read_configuration(const std::filesystem::path& file,
       *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
   }
   c.learner.plan.sft.rate.steps = c.learner.plan.sft.updates;
+  if (c.corpus.held_out > 0)
+    c.learner.plan.comparison.held_out_bare_samples = c.learner.plan.comparison.held_out_samples;
   const exemplar_options& shown = c.pool.storage.exemplars;
   c.learner.plan.sft.exemplars = shown.method == exemplar_method::none ? 0 : shown.count;
   grpo_step_options& grpo = c.learner.plan.contrastive.grpo;

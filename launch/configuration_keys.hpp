@@ -91,6 +91,10 @@ void visit_task_keys(Visitor& v, configuration& c) {
             "Documents that the teacher writes for each task of which the folder has none; 0 for "
             "none. Code: tasks/teaching/.",
             c.corpus.taught, 0, 1000);
+    v.value("held_out",
+            "Documents of each held-out task that are judged and timed to be shown as exemplars; "
+            "nothing is trained on them. The teacher writes them where the corpus has none.",
+            c.corpus.held_out, 0, 1000);
     v.value("timed",
             "Measure how fast its documents are. Without it they are only verified, which takes a "
             "fraction of the time, and no prompt shows them as exemplars. A run that is resumed "
@@ -283,7 +287,8 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
             "Most tasks that the run learns from whose samples are compared, spread evenly; 0 for "
             "all. They are compared if there is a contrastive stage.",
             s.tasks, 0);
-    v.value("held_out_samples", "Samples per held-out task and policy, without exemplars.",
+    v.value("held_out_samples",
+            "Samples per held-out task and policy; with corpus.held_out as many without exemplars.",
             s.held_out_samples, 0, 1024);
     v.value("curve",
             "Versions within each stage, evenly spaced, that write for held-out tasks as well as "

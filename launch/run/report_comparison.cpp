@@ -75,10 +75,13 @@ class comparison_report {
   void print_held_out() {
     const auto sampled = of_.held_out.find(schema::Draw::Arm::SAMPLED);
     if (sampled == of_.held_out.end()) return;
+    const auto bare = of_.held_out.find(schema::Draw::Arm::BARE);
+    const bool has_exemplars = bare != of_.held_out.end();
     line("Held-out tasks, of which the run has learned nothing, judged afresh");
     line(pad("  policy", 38) + pad("tokens", 9, true) + pad("samples", 9, true) +
          pad("ok", 9, true) + pad("speed-up", 10, true) + pad("best", 10, true) +
-         pad("new and ok", 12, true) + pad("greedy ok", 11, true));
+         pad("new and ok", 12, true) + pad("greedy ok", 11, true) +
+         (has_exemplars ? pad("bare ok", 9, true) : ""));
     json_["held_out"] = ordered_json::array();
     for (const auto& [version, by_task] : sampled->second) {
       const policy_summary all = summary_of(by_task);
@@ -92,13 +95,17 @@ class comparison_report {
       const bool has_greedy = greedy != of_.held_out.end() && greedy->second.contains(version);
       const policy_summary most_likely =
           has_greedy ? summary_of(greedy->second.at(version)) : policy_summary();
+      const bool has_bare = has_exemplars && bare->second.contains(version);
+      const policy_summary without =
+          has_bare ? summary_of(bare->second.at(version)) : policy_summary();
       const auto trained = of_.trained_tokens.find(version);
       const double tokens = trained != of_.trained_tokens.end() ? trained->second : 0;
       line(pad("  " + label, 38) + pad(fixed(tokens / 1e6, 2) + "M", 9, true) +
            pad(std::to_string(samples), 9, true) + pad(percent(all.ok), 9, true) +
            speedup_of_ok(all) + pad(best_text(all), 10, true) +
            pad(percent(all.new_share), 12, true) +
-           pad(has_greedy ? percent(most_likely.ok) : "-", 11, true));
+           pad(has_greedy ? percent(most_likely.ok) : "-", 11, true) +
+           (has_exemplars ? pad(has_bare ? percent(without.ok) : "-", 9, true) : ""));
       ordered_json tasks = ordered_json::array();
       for (const auto& [task, its] : by_task) {
         ordered_json row = to_json(summarise_samples(its));
@@ -111,12 +118,15 @@ class comparison_report {
                                    {"tokens", tokens},
                                    {"sampled", to_json(all)},
                                    {"greedy", has_greedy ? to_json(most_likely) : nullptr},
+                                   {"bare", has_bare ? to_json(without) : nullptr},
                                    {"tasks", tasks}});
     }
     line(
         "  (tokens: trained on so far; geometric means of the ok samples, and of each task's "
         "best)");
-    compare_on_held_out(sampled->second);
+    compare_on_held_out(sampled->second, "held_out_comparison",
+                        has_exemplars ? "with exemplars" : "without exemplars");
+    if (has_exemplars) compare_on_held_out(bare->second, "held_out_bare", "without exemplars");
     line();
   }
 
@@ -145,20 +155,21 @@ class comparison_report {
   }
 
   // Compares the policies before and after the contrastive stage, if there was one.
-  void compare_on_held_out(const compared_samples& samples) {
+  void compare_on_held_out(const compared_samples& samples, const char* key,
+                           const std::string& prompts) {
     if (!of_.before_contrastive) return;
     const auto before = samples.find(*of_.before_contrastive);
     if (before == samples.end() || std::next(before) == samples.end()) return;
     const std::vector<compared_task> tasks = tasks_of({*before, *samples.rbegin()});
     const comparison_result r = compare_policies(tasks, bootstrap_resamples, 1);
     if (r.before.ok + r.after.ok == 0) {
-      line("  the contrastive stage: nothing to compare, no sample is ok");
+      line("  the contrastive stage, " + prompts + ": nothing to compare, no sample is ok");
       return;
     }
-    line("  the contrastive stage: mean log speed-up " + fixed(r.before.log_score, 3) +
-         " before, " + fixed(r.after.log_score, 3) + " after: " + difference_text(r));
-    line("  (these prompts show no exemplars, so no sample is a copy of one)");
-    json_["held_out_comparison"] = to_json(r);
+    line("  the contrastive stage, " + prompts + ": mean log speed-up " +
+         fixed(r.before.log_score, 3) + " before, " + fixed(r.after.log_score, 3) +
+         " after: " + difference_text(r));
+    json_[key] = to_json(r);
   }
 
   static std::vector<compared_task> tasks_of(const compared_samples& samples) {

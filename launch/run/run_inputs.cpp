@@ -97,16 +97,17 @@ task_table load_tasks(const configuration& c) {
 std::vector<corpus_document> read_corpus(const configuration& c, const task_table& tasks) {
   std::vector<corpus_document> documents;
   if (!c.corpus.folder.empty()) documents = load_corpus(c.corpus.folder);
-  if (c.corpus.taught == 0) return documents;
+  if (c.corpus.taught == 0 && c.corpus.held_out == 0) return documents;
   std::set<std::string> known;
   for (const corpus_document& document : documents) known.insert(document.task);
   const std::string& device = c.node.devices.front();
   const std::string kind = device == "cpu" ? "cpu" : "cuda";
   std::optional<teacher> by;
   for (const auto& t : tasks.all()) {
-    if (known.contains(t->name) || tasks.is_held_out(t->id)) continue;
+    const std::uint32_t count = tasks.is_held_out(t->id) ? c.corpus.held_out : c.corpus.taught;
+    if (known.contains(t->name) || count == 0) continue;
     if (!by) by.emplace(find_teacher(c.seed));
-    for (corpus_document& document : teach(*by, *t, kind, c.corpus.taught))
+    for (corpus_document& document : teach(*by, *t, kind, count))
       documents.push_back(std::move(document));
   }
   return documents;
@@ -119,13 +120,14 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
   std::set<std::pair<std::string, std::string>> seen;
   for (const corpus_document& document : corpus) {
     const auto t = tasks.find(document.task);
-    if (t != nullptr && !tasks.is_held_out(t->id) &&
-        seen.emplace(document.task, document.text).second)
+    if (t != nullptr && seen.emplace(document.task, document.text).second)
       by_task[document.task].push_back(document);
   }
   for (auto& [name, list] : by_task) {
-    const std::size_t most =
-        c.corpus.per_task > 0 ? static_cast<std::size_t>(c.corpus.per_task) : list.size();
+    const bool is_held_out = tasks.is_held_out(tasks.find(name)->id);
+    const auto limit =
+        static_cast<std::size_t>(is_held_out ? c.corpus.held_out : c.corpus.per_task);
+    const std::size_t most = is_held_out || limit > 0 ? limit : list.size();
     for (const std::size_t i : evenly_spaced(most, list.size()))
       documents.push_back(std::move(list[i]));
   }
@@ -145,9 +147,10 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
       // and keeps neighbours of a sweep apart.
       const std::size_t stride = list.size() % 7 != 0 ? 7 : 1;
       if (round >= list.size()) continue;
+      const task& t = *tasks.find(name);
       for (const std::string& type : device_types)
-        groups.push_back(
-            corpus_group(*list[round * stride % list.size()], *tasks.find(name), type, timed));
+        groups.push_back(corpus_group(*list[round * stride % list.size()], t, type,
+                                      timed || tasks.is_held_out(t.id)));
     }
   }
   return groups;
@@ -190,9 +193,11 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_ta
     const std::int64_t steps = steps_of(plan, stage);
     kept += steps > 0 ? static_cast<double>(1 + std::min(o.curve, steps - 1)) : 0;
   }
-  const double compared = static_cast<double>(device_types) *
-                          (2 * learned * (o.samples + o.bare_samples + o.greedy_samples) +
-                           kept * held_out * (o.held_out_samples + std::min(o.greedy_samples, 1U)));
+  const double compared =
+      static_cast<double>(device_types) *
+      (2 * learned * (o.samples + o.bare_samples + o.greedy_samples) +
+       kept * held_out *
+           (o.held_out_samples + o.held_out_bare_samples + std::min(o.greedy_samples, 1U)));
   return {{Stage::SELF_SUPERVISED,
            {samples(plan.self_supervised.steps, plan.self_supervised.groups), {}}},
           {Stage::CONTRASTIVE, contrastive},

@@ -27,13 +27,14 @@ task_table load_tasks(const configuration& c);
 std::vector<corpus_document> read_corpus(const configuration& c, const task_table& tasks);
 
 // Returns the documents of a corpus that the run takes: those of these tasks, each distinct text
-// once, at most corpus.per_task per task.
+// once, at most corpus.per_task per task, and corpus.held_out per held-out task.
 std::vector<corpus_document> choose_documents(const configuration& c, const task_table& tasks,
                                               const std::vector<corpus_document>& corpus);
 
 // Returns one group per document and device type, in the order in which they enter the pool: one
 // document of each task in turn, so that every task has exemplars early. The ids follow from the
-// contents, so that a resumed run records each group only once. `timed`: as corpus.timed.
+// contents, so that a resumed run records each group only once. `timed`: as corpus.timed; documents
+// of held-out tasks are timed in any case.
 std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>& documents,
                                              const task_table& tasks,
                                              const std::vector<std::string>& device_types,

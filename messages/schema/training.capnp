@@ -44,10 +44,11 @@ struct ComparisonRequest {
   versions @0 :List(UInt64) $Identity.required;         # on the tasks that the run learns from
   heldOutVersions @1 :List(UInt64) $Identity.required;  # on those that are held out
   samples @2 :UInt32;                         # of the arm `sampled`, on the tasks learned from
-  bareSamples @3 :UInt32;                     # of the arm `bare`; none for held-out tasks
+  bareSamples @3 :UInt32;                     # of the arm `bare`, on the tasks learned from
   greedySamples @4 :UInt32;                   # of the arm `greedy`; at most one if held out
   heldOutSamples @5 :UInt32;                  # of the arm `sampled`, on held-out tasks
   tasks @6 :UInt32;                           # most tasks learned from, spread evenly; 0: all
+  heldOutBareSamples @7 :UInt32;              # of the arm `bare`, on held-out tasks
 }
 
 struct PolicyVersion {

@@ -113,7 +113,7 @@ bool curriculum::advance() {
 void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
   const auto group = scored.getGroup();
   const auto t = tasks_->find(task_id(group.getDraw().getTaskId()));
-  if (t == nullptr || !sft_data_) return;
+  if (t == nullptr || tasks_->is_held_out(t->id) || !sft_data_) return;
   for (unsigned i = 0; i < group.getRollouts().size(); ++i) {
     const auto result = scored.getResults()[i];
     if (result.getOutcome() != Outcome::OK) continue;

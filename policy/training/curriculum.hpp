@@ -66,7 +66,9 @@ struct comparison_stage_options {
   std::uint32_t bare_samples = 8;       // at the run's temperature, without exemplars
   std::uint32_t greedy_samples = 4;     // greedy, with exemplars
   std::uint32_t held_out_samples = 16;  // at the run's temperature, on held-out tasks
-  std::uint32_t tasks = 0;              // most tasks that the run learns from; 0 for all
+  // The same without exemplars, where held-out tasks have any.
+  std::uint32_t held_out_bare_samples = 0;
+  std::uint32_t tasks = 0;  // most tasks that the run learns from; 0 for all
   // Versions within each stage that write for held-out tasks, besides those at its ends.
   std::int64_t curve = 0;
   bool is_empty() const { return samples + bare_samples + greedy_samples + held_out_samples == 0; }
@@ -114,7 +116,7 @@ class curriculum {
   bool advance();
 
   // Adds the `ok` documents of a group to the data set of supervised fine-tuning. Does nothing
-  // for a group of an unknown task or for a scripted policy.
+  // for a group of an unknown or held-out task or for a scripted policy.
   void admit(const schema::ScoredGroup::Reader& scored);
   // Returns the number of documents in the data set; 0 for a scripted policy.
   std::size_t documents() const { return sft_data_ ? sft_data_->size() : 0; }

@@ -114,11 +114,12 @@ TEST_F(DrawSchedule, AComparisonHasItsArmsAndItsHeldOutTasks) {
   auto held_out = request->initHeldOutVersions(3);
   for (unsigned i = 0; i < 3; ++i) held_out.set(i, 3 * i + 3);
   request->setHeldOutSamples(7);
+  request->setHeldOutBareSamples(6);
   request->setBareSamples(2);
   request->setGreedySamples(4);
-  // Two tasks by two versions in three arms, and one held-out task by three versions in two arms,
-  // of which the greedy one has one sample.
-  const std::size_t groups = 2 * 2 * (5 + 2 + 4) + 3 * (7 + 1);
+  // Two tasks by two versions in three arms, and one held-out task by three versions in three
+  // arms, of which the greedy one has one sample.
+  const std::size_t groups = 2 * 2 * (5 + 2 + 4) + 3 * (7 + 6 + 1);
   EXPECT_EQ(s.compare(*request.finish()), groups);
   std::map<std::pair<bool, Arm>, std::map<std::uint64_t, int>> samples;
   std::map<std::size_t, std::set<std::pair<std::uint64_t, Arm>>> by_draw;  // task and arm
@@ -136,8 +137,9 @@ TEST_F(DrawSchedule, AComparisonHasItsArmsAndItsHeldOutTasks) {
   EXPECT_EQ((samples[{false, Arm::BARE}]), (counts{{3, 4}, {9, 4}}));
   EXPECT_EQ((samples[{false, Arm::GREEDY}]), (counts{{3, 8}, {9, 8}}));
   EXPECT_EQ((samples[{true, Arm::SAMPLED}]), (counts{{3, 7}, {6, 7}, {9, 7}}));
+  EXPECT_EQ((samples[{true, Arm::BARE}]), (counts{{3, 6}, {6, 6}, {9, 6}}));
   EXPECT_EQ((samples[{true, Arm::GREEDY}]), (counts{{3, 1}, {6, 1}, {9, 1}}));
-  EXPECT_EQ(samples.size(), 5U);
+  EXPECT_EQ(samples.size(), 6U);
   for (const auto& [draw, places] : by_draw) EXPECT_EQ(places.size(), 1U) << "draw " << draw;
 }
 

@@ -219,9 +219,39 @@ TEST_F(RunSamples, ItsComparisonFollowsFromItsPool) {
   EXPECT_NEAR(report["held_out_comparison"]["difference"], difference, 1e-9);
   const std::string text = read_file(run_folder() / "report.txt");
   for (const char* said :
-       {"Held-out tasks", "the contrastive stage: mean log speed-up",
+       {"Held-out tasks", "the contrastive stage, without exemplars: mean log speed-up",
         "without exemplars in the prompt", "  greedy: ok", "without copies of shown exemplars"})
     EXPECT_THAT(text, HasSubstr(said));
+}
+
+TEST_F(RunSamples, ForHeldOutTasksHaveExemplarsThatNothingIsTrainedOn) {
+  const std::string corpus = std::string(HONE_SOURCE_DIR) + "/configs/corpus";
+  ASSERT_EQ(run({"--set", "tasks.held_out=[\"cross_entropy\"]", "--set",
+                 "corpus.folder=\"" + corpus + "\"", "--set", "corpus.held_out=3", "--set",
+                 "corpus.timed=false", "--set", "comparison.curve=1"})
+                .code,
+            0);
+  std::map<std::string, std::size_t> with_exemplars;
+  std::map<std::string, std::size_t> samples;
+  std::size_t documents = 0;
+  for (const exported_sample& s :
+       exported_samples(json_lines(run_hone({"pool", "export", "--pool", pool()}).out))) {
+    if (s.task != "cross_entropy") continue;
+    documents += s.stage == "corpus" ? 1 : 0;
+    if (s.stage != "comparison") continue;
+    ++samples[s.arm];
+    with_exemplars[s.arm] += s.shown.empty() ? 0 : 1;
+  }
+  EXPECT_EQ(documents, 6U) << "three on each of two types of device";
+  EXPECT_EQ(with_exemplars["sampled"], samples["sampled"]);
+  EXPECT_EQ(with_exemplars["bare"], 0U);
+  EXPECT_EQ(samples["bare"], samples["sampled"]);
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  for (const json& row : report["held_out"]) EXPECT_TRUE(row["bare"].is_object());
+  EXPECT_THAT(
+      read_file(run_folder() / "report.txt"),
+      testing::AllOf(HasSubstr("the contrastive stage, with exemplars: mean log speed-up"),
+                     HasSubstr("the contrastive stage, without exemplars: mean log speed-up")));
 }
 
 TEST_F(RunSamples, ItsTurnsFollowFromItsPool) {

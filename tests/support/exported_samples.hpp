@@ -48,7 +48,8 @@ inline std::vector<exported_sample> exported_samples(const std::vector<nlohmann:
         for (const nlohmann::json& one : r["exemplars"]) s.shown[one["variant"]] = one["speedup"];
         s.is_ok = e["outcome"] == "ok";
         s.is_conclusive = e["outcome"] != "unstable" && e["outcome"] != "infrastructure";
-        s.score = s.is_ok ? e["speedup"].get<double>() : 0;
+        const bool is_timed = e["speedup"].is_number();
+        s.score = s.is_ok && is_timed ? e["speedup"].get<double>() : 0;
         all.push_back(std::move(s));
       }
     }
