@@ -304,9 +304,9 @@ void visit_reward_keys(Visitor& v, reward_options& r) {
     return;
   v.choice("shape",
            "Reward of a program that works, by its speed-up s: speedup (s), log (ln(1 + s)), "
-           "capped (at most `cap`), or tiers (1; 2 if faster than eager; 3 if faster than every "
-           "baseline).",
-           r.shape, reward_shape_named, "speedup, log, capped or tiers");
+           "capped (at most `cap`), tiers (1; 2 if faster than eager; 3 if faster than every "
+           "baseline), or relative (1 + ln(s / best score shown) / 2, at least 0.2).",
+           r.shape, reward_shape_named, "speedup, log, capped, tiers or relative");
   v.value("cap", "Highest reward of the shape `capped`.", r.cap, 0);
   v.choice("baseline", "What s is measured against: eager, or best, the fastest baseline.",
            r.baseline, reward_baseline_named, "eager or best");

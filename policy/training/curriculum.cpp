@@ -207,6 +207,9 @@ std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Rea
   const auto draw = scored.getGroup().getDraw();
   const auto t = tasks_->find(task_id(draw.getTaskId()));
   const std::vector<variant_id> shown = shown_variants(draw);
+  double best_shown = 0;
+  for (const auto exemplar : draw.getExemplars())
+    best_shown = std::max(best_shown, exemplar.getScore());
   std::vector<judged_completion> group;
   for (unsigned i = 0; i < scored.getResults().size(); ++i) {
     const auto result = scored.getResults()[i];
@@ -214,7 +217,8 @@ std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Rea
     group.push_back(
         {result.getOutcome() == Outcome::OK, result.getScore(),
          over_best_baseline(result, t != nullptr && t->relaxed),
-         std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end()});
+         std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end(),
+         best_shown});
   }
   return group;
 }

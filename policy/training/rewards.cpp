@@ -12,11 +12,14 @@ namespace {
 // Least speed-up that counts as faster.
 constexpr double faster = 1.05;
 
-constexpr std::array<std::string_view, 4> shape_names = {"speedup", "log", "capped", "tiers"};
+constexpr double least_relative = 0.2;  // reward of the slowest program that works
+
+constexpr std::array<std::string_view, 5> shape_names = {"speedup", "log", "capped", "tiers",
+                                                         "relative"};
 constexpr std::array<std::string_view, 2> baseline_names = {"eager", "best"};
 constexpr std::array<std::string_view, 2> copy_rule_names = {"paid", "as_neighbours"};
 
-double shaped(double speedup, double over_best, const reward_options& o) {
+double shaped(double speedup, double over_best, double best_shown, const reward_options& o) {
   switch (o.shape) {
     case reward_shape::speedup:
       return speedup;
@@ -26,15 +29,20 @@ double shaped(double speedup, double over_best, const reward_options& o) {
       return std::min(speedup, o.cap);
     case reward_shape::tiers:
       return 1 + (speedup >= faster ? 1 : 0) + (speedup >= faster && over_best >= faster ? 1 : 0);
+    case reward_shape::relative:
+      return std::max(least_relative,
+                      1 + std::log(speedup / (best_shown > 0 ? best_shown : 1)) / 2);
   }
   return 0;
 }
 
 double reward_of(const judged_completion& c, const reward_options& o) {
   if (!c.is_ok) return 0;
-  const bool is_against_best =
-      o.baseline == reward_baseline::best && o.shape != reward_shape::tiers;
-  return shaped(is_against_best ? c.over_best_baseline : c.speedup, c.over_best_baseline, o);
+  // Exemplars' scores are over the eager reference.
+  const bool is_against_best = o.baseline == reward_baseline::best &&
+                               o.shape != reward_shape::tiers && o.shape != reward_shape::relative;
+  return shaped(is_against_best ? c.over_best_baseline : c.speedup, c.over_best_baseline,
+                c.best_shown, o);
 }
 
 // Returns the most that a copy of an exemplar is paid in this group.
@@ -47,7 +55,7 @@ double most_of_a_copy(const std::vector<judged_completion>& group,
     sum += rewards[i];
     ++count;
   }
-  return count > 0 ? sum / count : shaped(1, 1, o);
+  return count > 0 ? sum / count : shaped(1, 1, group.empty() ? 0 : group.front().best_shown, o);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ enum class reward_shape {
   // 1 if it works, 2 if it is also faster than the eager reference, 3 if it is also faster than the
   // fastest baseline; each by at least 5 % (after CUDA Agent).
   tiers,
+  // 1 + ln(s / s0) / 2, at least 0.2: s0 is the best score that the prompt shows, or 1. A failure,
+  // a slow program and a fast one stay apart, however fast the task's best programs are.
+  relative,
 };
 // What a speed-up is measured against: the eager reference, or the fastest baseline that was timed.
 enum class reward_baseline { eager, best };
@@ -50,6 +53,7 @@ struct judged_completion {
   double over_best_baseline =
       0;                         // speed-up over the fastest baseline, the eager reference included
   bool copies_exemplar = false;  // its program is one that its prompt shows
+  double best_shown = 0;         // the highest score that its prompt shows; 0: it shows none
 };
 
 // Returns the rewards of a group's completions, in their order.

@@ -46,6 +46,21 @@ TEST(Rewards, OfTheShapeTiersSayWhatWasReached) {
               ElementsAre(0, 1, 1, 2, 3, 3));
 }
 
+TEST(Rewards, OfTheShapeRelativeKeepFailedSlowAndFastApart) {
+  reward_options o;
+  o.shape = reward_shape::relative;
+  const auto shown = [](double speedup) {
+    judged_completion one = works(speedup);
+    one.best_shown = 8;
+    return one;
+  };
+  const auto rewards = group_rewards({failed, shown(0.01), shown(8), shown(16)}, o);
+  EXPECT_THAT(rewards, ElementsAre(0, 0.2, 1, DoubleEq(1 + std::log(2.0) / 2)));
+  EXPECT_THAT(group_rewards({works(1), works(2)}, o),
+              ElementsAre(1, DoubleEq(1 + std::log(2.0) / 2)))
+      << "without exemplars, the reference is what counts";
+}
+
 TEST(Rewards, MayBeAgainstTheBestBaseline) {
   reward_options o;
   o.baseline = reward_baseline::best;
@@ -65,8 +80,8 @@ TEST(Rewards, OfCopiesAreThoseOfTheirNeighboursIfAskedFor) {
 }
 
 TEST(Rewards, HaveNames) {
-  for (const auto shape :
-       {reward_shape::speedup, reward_shape::log, reward_shape::capped, reward_shape::tiers})
+  for (const auto shape : {reward_shape::speedup, reward_shape::log, reward_shape::capped,
+                           reward_shape::tiers, reward_shape::relative})
     EXPECT_EQ(reward_shape_named(name_of(shape)), shape);
   for (const auto baseline : {reward_baseline::eager, reward_baseline::best})
     EXPECT_EQ(reward_baseline_named(name_of(baseline)), baseline);
