@@ -100,13 +100,15 @@ std::vector<corpus_document> read_corpus(const configuration& c, const task_tabl
   if (c.corpus.taught == 0 && c.corpus.held_out == 0) return documents;
   std::set<std::string> known;
   for (const corpus_document& document : documents) known.insert(document.task);
-  const std::string& device = c.node.devices.front();
-  const std::string kind = device == "cpu" ? "cpu" : "cuda";
   std::optional<teacher> by;
   for (const auto& t : tasks.all()) {
     const std::uint32_t count = tasks.is_held_out(t->id) ? c.corpus.held_out : c.corpus.taught;
     if (known.contains(t->name) || count == 0) continue;
+    if (c.node.devices.empty())
+      throw format_error(c.file.string(), 0, "node.devices",
+                         "is empty, and the teacher writes for the first of them");
     if (!by) by.emplace(find_teacher(c.seed));
+    const std::string kind = c.node.devices.front() == "cpu" ? "cpu" : "cuda";
     for (corpus_document& document : teach(*by, *t, kind, count))
       documents.push_back(std::move(document));
   }

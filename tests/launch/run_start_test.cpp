@@ -47,6 +47,13 @@ TEST_F(RunStart, HasTheTeacherWriteOfTasksWithoutDocuments) {
   EXPECT_THAT(dry.out, HasSubstr("5 corpus documents"));  // three of softmax, two by the teacher
 }
 
+TEST_F(RunStart, RefusesToHaveTheTeacherWriteForNoDevice) {
+  const auto ended = run({"--dry-run", "--set", "node.devices=[]", "--set", "corpus.held_out=1",
+                          "--set", "tasks.held_out=[\"cross_entropy\"]"});
+  EXPECT_NE(ended.code, 0);
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("the teacher writes for the first of them"));
+}
+
 TEST_F(RunStart, LeavesOutTasksWithoutAResult) {
   const auto configs = std::filesystem::path(HONE_SOURCE_DIR) / "configs";
   const auto tasks = folder_ / "tasks";
