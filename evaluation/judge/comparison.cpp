@@ -164,15 +164,16 @@ agreement compare_floating(const tensor_value& actual, const expected_outputs& e
   measures m;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double value = runs.expected(i);
-    const double limit = element_limit(runs.error_of_rounding(i), value, scale);
+    const element_limit limit = limit_of(runs.error_of_rounding(i), value, scale);
     if (!is_number(a[i]) || !is_number(value)) {
-      if (i < m.first_bad && !runs.is_right(a[i], i, limit)) m.first_bad = i;
+      if (i < m.first_bad && !runs.is_right(a[i], i, allowed_by(limit))) m.first_bad = i;
       continue;
     }
-    double ratio = runs.distance(a[i], i, limit) / limit;
+    double ratio = ratio_of(runs.distance(a[i], i, allowed_by(limit)), limit);
     if (may_be_chance(ratio)) {
-      const double wider = element_limit(runs.error_around(i), value, scale);
-      if (wider > limit) ratio = runs.distance(a[i], i, wider) / wider;
+      const element_limit wider = limit_of(runs.error_around(i), value, scale);
+      if (wider.rounding > limit.rounding)
+        ratio = ratio_of(runs.distance(a[i], i, allowed_by(wider)), wider);
     }
     if (ratio > m.worst) {
       m.worst = ratio;

@@ -54,8 +54,8 @@ struct type_limits {
 type_limits limits_of(dtype type);
 
 // Sums and extremes over one floating-point output, measured on the host or on a GPU. Errors are
-// ratios to JUDGE_MOST_OF_AN_ELEMENT times the error that rounding explains (element_rule.cuh),
-// plus the task's tolerance.
+// ratios to JUDGE_MOST_OF_AN_ELEMENT times the error that rounding explains, beyond the task's
+// tolerance (element_rule.cuh).
 struct output_errors {
   // Index of the first element that is NaN, infinite or finite where that is not right.
   std::optional<std::size_t> first_bad;

@@ -10,8 +10,9 @@
 #define JUDGE_RULE inline
 #endif
 
-// An error may be this many times what rounding explains, for one element, and for the root mean
-// square over all n of an output: MOST_RMS + MORE_RMS_OF_FEW / sqrt(n).
+// An error beyond the task's tolerance may be this many times what rounding explains, for one
+// element, and for the root mean square over all n of an output: MOST_RMS + MORE_RMS_OF_FEW /
+// sqrt(n).
 #define JUDGE_MOST_OF_AN_ELEMENT 16.0
 #define JUDGE_MOST_RMS 3.0
 #define JUDGE_MORE_RMS_OF_FEW 13.0
@@ -94,11 +95,25 @@ JUDGE_RULE double most_tolerance_of(double sum, double squares, double finite) {
   return variance > 0 ? sqrt(variance) / 2 : 0;
 }
 
-// Returns the error that is allowed at an element whose expected value is `exact`.
-JUDGE_RULE double element_limit(double error, double exact, const output_scale& of) {
-  double tolerance = of.atol * of.rms + (is_number(exact) ? of.rtol * fabs(exact) : 0);
-  if (tolerance > of.most_tolerance) tolerance = of.most_tolerance;
-  return JUDGE_MOST_OF_AN_ELEMENT * (error > of.typical ? error : of.typical) + tolerance;
+// The error that is allowed at an element: for rounding, and the task's tolerance.
+struct element_limit {
+  double rounding, tolerance;
+};
+
+// Returns the limit of an element whose expected value is `exact`.
+JUDGE_RULE element_limit limit_of(double error, double exact, const output_scale& of) {
+  const double tolerance = of.atol * of.rms + (is_number(exact) ? of.rtol * fabs(exact) : 0);
+  return {JUDGE_MOST_OF_AN_ELEMENT * (error > of.typical ? error : of.typical),
+          tolerance < of.most_tolerance ? tolerance : of.most_tolerance};
+}
+
+JUDGE_RULE double allowed_by(const element_limit& limit) {
+  return limit.rounding + limit.tolerance;
+}
+
+// Returns the error beyond the tolerance, in what is allowed for rounding.
+JUDGE_RULE double ratio_of(double distance, const element_limit& limit) {
+  return distance > limit.tolerance ? (distance - limit.tolerance) / limit.rounding : 0;
 }
 
 // Returns the distance of `x` from the nearest of the reference's results, of which there is at
@@ -132,7 +147,7 @@ JUDGE_RULE bool is_right_special(double x, double own, double exact, double limi
 struct measures {
   double sum = 0, squares = 0;    // sums of the expected, finite elements and of their squares
   double errors = 0, values = 0;  // sums of logarithms: of rounding errors and of magnitudes
-  double worst = 0;               // largest ratio of an element's error to its limit
+  double worst = 0;               // largest ratio_of() an element
   double ratios = 0;              // sum of the squares of these ratios
   unsigned long long worst_at = ~0ull;  // index of the worst element
   unsigned long long finite = 0;        // number of finite expected elements

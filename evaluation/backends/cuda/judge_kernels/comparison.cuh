@@ -126,15 +126,16 @@ extern "C" __global__ void measure_errors(compared c, measures* out) {
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < c.n; i += step) {
     const expected_element e = expected_at(c, i);
     const double x = load(c.actual, c.type, i);
-    const double limit = element_limit(e.error, e.wide, c.scale);
+    const element_limit limit = limit_of(e.error, e.wide, c.scale);
     if (!is_number(x) || !is_number(e.wide)) {
-      if (i < m.first_bad && !is_right_at(c, x, e, limit, i)) m.first_bad = i;
+      if (i < m.first_bad && !is_right_at(c, x, e, allowed_by(limit), i)) m.first_bad = i;
       continue;
     }
-    double ratio = distance_at(c, x, e, limit, i) / limit;
+    double ratio = ratio_of(distance_at(c, x, e, allowed_by(limit), i), limit);
     if (may_be_chance(ratio)) {
-      const double wider = element_limit(error_around(c, i), e.wide, c.scale);
-      if (wider > limit) ratio = distance_at(c, x, e, wider, i) / wider;
+      const element_limit wider = limit_of(error_around(c, i), e.wide, c.scale);
+      if (wider.rounding > limit.rounding)
+        ratio = ratio_of(distance_at(c, x, e, allowed_by(wider), i), wider);
     }
     if (ratio > m.worst) {
       m.worst = ratio;

@@ -3,7 +3,9 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "evaluation/sandbox/child/common/random_factors.hpp"
@@ -20,10 +22,11 @@ constexpr double error_of_two_terms = 0.7;
 constexpr double tf32_roundoff = 0x1p-11;
 // Error of a product of two numbers that are rounded to TF32: the root mean square, in roundoffs.
 constexpr double tf32_product = 0.6;
-// Errors of Winograd's algorithm for tiles of 4 x 4 and of Fourier transforms, compared with those
-// of accumulation: the libraries' own convolutions in float32 use them.
-constexpr double fast_convolution = 8;
-constexpr double fast_sparse_convolution = 32;  // where few terms of a sum are not zero
+// Winograd's algorithm for tiles of 4 (decisions/057): the error of its transforms, in roundoffs of
+// the root of the sum of squares, as a root mean square over a tile, and the share of each place of
+// a tile in each dimension, which is the norm of a row of the last transform.
+constexpr double error_of_tiles = 16;
+constexpr std::array<float, 4> error_in_tile = {0.33F, 0.47F, 0.87F, 1.71F};
 
 double roundoff(at::ScalarType type) {
   switch (c10::toRealValueType(type)) {
@@ -178,27 +181,45 @@ operator_error of_product(const finished_operator& call, double u) {
 }
 
 // Winograd's and Fourier's algorithms mix the places of an image, so that the error at one place
-// depends on the magnitudes at others.
+// depends on the terms at others. Returns u sqrt(256 Q + n / 3 T^2) of the place where this is
+// largest, times the share of a place in its tile. T is the size of a term that exceeds all others,
+// which accumulation rounds n times.
+at::Tensor error_of_mixed_places(const at::Tensor& squares, const finished_operator& call, double n,
+                                 double u) {
+  at::Tensor error = result_for(call, [](const at::Tensor& t) { return t.abs().pow_(3); });
+  error.abs_().pow_(2.0 / 3).mul_(n / 3).add_(squares, error_of_tiles * error_of_tiles);
+  std::vector<std::int64_t> places(static_cast<std::size_t>(call.y.dim() - 2));
+  std::iota(places.begin(), places.end(), 2);
+  error = error.amax(places, true).sqrt_().mul_(u);
+  const at::Tensor tile = at::tensor(error_in_tile, error.options());
+  for (const std::int64_t d : places) {
+    const std::int64_t size = call.y.size(d);
+    std::vector<std::int64_t> along(static_cast<std::size_t>(call.y.dim()), 1);
+    along[static_cast<std::size_t>(d)] = size;
+    error = error * tile.repeat({(size + 3) / 4}).narrow(0, 0, size).view(along);
+  }
+  return error;
+}
+
 operator_error of_convolution(const finished_operator& call, double u) {
   const at::Tensor weight = tensor(call.inputs, 1);
   const at::Tensor squares = squares_of_terms(call);
   const bool is_transposed =
       call.inputs.size() > 6 && call.inputs[6].isBool() && call.inputs[6].toBool();
-  const double count = static_cast<double>(weight.numel()) /
-                       static_cast<double>(std::max<std::int64_t>(
-                           1, is_transposed ? size_of(weight, 1) : size_of(weight, 0)));
+  double count = static_cast<double>(weight.numel()) /
+                 static_cast<double>(std::max<std::int64_t>(
+                     1, is_transposed ? size_of(weight, 1) : size_of(weight, 0)));
+  // A stride of a transposed convolution skips places between the inputs.
+  if (is_transposed) {
+    for (const std::int64_t stride : call.inputs[3].toIntVector())
+      count /= static_cast<double>(stride);
+    count = std::max(count, 1.0);
+  }
   at::Tensor error = accumulated({call.y, magnitude_of_terms(call), squares}, terms_of(call, count),
                                  u, call.has_equal_terms);
-  std::vector<std::int64_t> places;
-  std::int64_t taps = 1;
-  for (std::int64_t d = 2; d < call.y.dim() && d < weight.dim(); ++d) {
-    places.push_back(d);
-    taps *= weight.size(d);
-  }
-  if (taps > 1 && !places.empty())
-    error = error.amax(places, true)
-                .mul_(call.is_sparse ? fast_sparse_convolution : fast_convolution)
-                .expand_as(call.y);
+  const bool has_images = weight.dim() > 2 && weight.dim() == call.y.dim();
+  if (has_images && weight.numel() > weight.size(0) * weight.size(1))
+    error = at::maximum(error, error_of_mixed_places(squares, call, count, u));
   return {0, with_tf32(error, squares, call)};
 }
 

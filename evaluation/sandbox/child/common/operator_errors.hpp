@@ -29,7 +29,6 @@ struct finished_operator {
   // Calls the operator with other arguments and returns its results.
   const std::function<std::vector<c10::IValue>(std::vector<c10::IValue>)>& repeat;
   bool tf32;
-  bool is_sparse;
   bool has_equal_terms;
   bool counts_zeros;              // terms that are zero do not count
   bool is_one_over_one_plus_exp;  // y is a sigmoid that is written out

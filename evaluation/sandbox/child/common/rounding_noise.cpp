@@ -113,13 +113,12 @@ void add_noise(at::Tensor& to, const operator_error& error) {
     return add_noise_at_once(to, error.relative, error.absolute);
   const std::int64_t rows =
       std::max<std::int64_t>(1, most_elements / std::max<std::int64_t>(1, to.numel() / to.size(0)));
-  const at::Tensor absolute =
-      error.absolute.defined() ? error.absolute.expand_as(to) : error.absolute;
+  const bool has_rows = error.absolute.defined() && error.absolute.dim() > 0;
+  const at::Tensor absolute = has_rows ? error.absolute.expand_as(to) : error.absolute;
   for (std::int64_t row = 0; row < to.size(0); row += rows) {
     const std::int64_t count = std::min(rows, to.size(0) - row);
     at::Tensor part = to.narrow(0, row, count);
-    add_noise_at_once(part, error.relative,
-                      absolute.defined() ? absolute.narrow(0, row, count) : absolute);
+    add_noise_at_once(part, error.relative, has_rows ? absolute.narrow(0, row, count) : absolute);
   }
 }
 
@@ -236,10 +235,10 @@ void call_with_errors(const c10::OperatorHandle& op, c10::DispatchKeySet keys, S
     at::Tensor y = value.toTensor();
     // Only first results have an error of their operator's kind; others are by-products.
     const operator_rounding by_product{};
-    const operator_error error = error_of(
-        {schema.name(), i == 0 ? rule : by_product, inputs, y, repeat, current->noise.tf32,
-         current->noise.is_sparse, has_equal_terms(rule.kind, inputs), current->counts_zeros,
-         i == 0 && is_one_over_one_plus_exp(schema.name(), inputs), expanded_magnitude});
+    const operator_error error =
+        error_of({schema.name(), i == 0 ? rule : by_product, inputs, y, repeat, current->noise.tf32,
+                  has_equal_terms(rule.kind, inputs), current->counts_zeros,
+                  i == 0 && is_one_over_one_plus_exp(schema.name(), inputs), expanded_magnitude});
     add_noise(y, error);
     note_formula(schema.name(), inputs, y);
     note_polynomial(y, error.magnitude);

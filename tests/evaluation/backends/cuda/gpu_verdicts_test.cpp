@@ -125,6 +125,32 @@ timed = true
       << missing.getWhy().cStr();
 }
 
+// --- runs of references with noise
+
+TEST(GpuNoise, IsAddedToLargeResultsInParts) {
+  HONE_NEEDS_A_GPU();
+  const task large = parse_task(R"(name = "t"
+summary = "Functions whose error has one absolute size"
+reference = """
+def forward(x: Tensor) -> Tensor:
+    return torch.tanh(x) + 1.0 / (1.0 + torch.exp(-x)) + torch.acos(torch.cos(x))
+"""
+[[input]]
+name = "x"
+shape = ["N", "M"]
+[[case]]
+sizes = { N = 1000, M = 65536 }
+timed = true
+)",
+                                "t.toml");
+  const auto evaluation = gpu_bench::instance().judge().evaluate(
+      "## Code Implementation\n\n```python\ndef forward(x: Tensor) -> Tensor:\n    return "
+      "torch.tanh(x) * 1.0001 + 1.0 / (1.0 + torch.exp(-x)) + torch.acos(torch.cos(x))\n```\n",
+      large);
+  EXPECT_EQ(evaluation->getOutcome(), Outcome::WRONG_RESULT);
+  EXPECT_EQ(describe(*evaluation).find("not possible"), std::string::npos) << describe(*evaluation);
+}
+
 // --- parameters from data files
 
 // A task whose fixed parameters, three numbers and one, lie in a data file at offsets of 4 and 16

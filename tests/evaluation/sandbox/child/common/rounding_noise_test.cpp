@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr double unit = 0x1p-24;      // the unit roundoff of float32
 constexpr double most_of_error = 16;  // JUDGE_MOST_OF_AN_ELEMENT in element_rule.cuh
+constexpr double most_rms = 3;        // JUDGE_MOST_RMS
 
 using computation = std::function<at::Tensor()>;
 
@@ -44,16 +46,25 @@ class RoundingNoise : public testing::Test {
     return widest;
   }
 
-  // Returns the largest error of `actual` in what the rule allows: sixteen times the spread of an
-  // element or of a typical one, plus a rounding.
-  static double ratio(const at::Tensor& actual, const computation& f,
-                      const rounding_noise& noise = {}) {
+  // Returns the errors of `actual` in what rounding explains: the spread of an element or of a
+  // typical one, plus a rounding.
+  static at::Tensor errors(const at::Tensor& actual, const computation& f,
+                           const rounding_noise& noise = {}) {
     const at::Tensor own = f().to(at::kDouble);
     const at::Tensor explained = spread(f, noise) + unit * own.abs() + 0x1p-126;
     const double typical = explained.log().mean().exp().item<double>();
-    return ((actual.to(at::kDouble) - own).abs() / (most_of_error * explained.clamp_min(typical)))
-        .max()
-        .item<double>();
+    return (actual.to(at::kDouble) - own).abs() / explained.clamp_min(typical);
+  }
+
+  // Returns the largest error of an element in what the rule allows.
+  static double ratio(const at::Tensor& actual, const computation& f,
+                      const rounding_noise& noise = {}) {
+    return errors(actual, f, noise).max().item<double>() / most_of_error;
+  }
+
+  // Returns the root mean square of the errors in what the rule allows of many elements.
+  static double rms_ratio(const at::Tensor& actual, const computation& f) {
+    return std::sqrt(errors(actual, f).square().mean().item<double>()) / most_rms;
   }
 };
 
@@ -232,6 +243,76 @@ TEST_F(RoundingNoise, DoesNotExplainHalfPrecisionOrMissingTerms) {
   }
   const at::Tensor x = at::randn({32, 3000});
   EXPECT_GT(ratio(x.slice(1, 0, 2999).sum(1), [&] { return x.sum(1); }), 1);
+}
+
+// A 3 x 3 convolution with a padding of 1 by Winograd's algorithm for tiles of 4 x 4.
+at::Tensor by_tiles_of_four(const at::Tensor& image, const at::Tensor& filter) {
+  const auto matrix = [](std::vector<float> rows, std::int64_t columns) {
+    return at::tensor(rows).view({-1, columns});
+  };
+  const at::Tensor of_input = matrix({4, 0,  -5, 0,  1, 0,  //
+                                      0, -4, -4, 1,  1, 0,  //
+                                      0, 4,  -4, -1, 1, 0,  //
+                                      0, -2, -1, 2,  1, 0,  //
+                                      0, 2,  -1, -2, 1, 0,  //
+                                      0, 4,  0,  -5, 0, 1},
+                                     6);
+  const at::Tensor of_filter = matrix({6, 0, 0,     //
+                                       -4, -4, -4,  //
+                                       -4, 4, -4,   //
+                                       1, 2, 4,     //
+                                       1, -2, 4,    //
+                                       0, 0, 24},
+                                      3)
+                                   .div(24);
+  const at::Tensor of_output = matrix({1, 1, 1,  1, 1,  0,  //
+                                       0, 1, -1, 2, -2, 0,  //
+                                       0, 1, 1,  4, 4,  0,  //
+                                       0, 1, -1, 8, -8, 1},
+                                      6);
+  const std::int64_t images = image.size(0);
+  const std::int64_t tiles = image.size(2) / 4;
+  const at::Tensor parts = at::constant_pad_nd(image, {1, 1, 1, 1}).unfold(2, 6, 4).unfold(3, 6, 4);
+  const at::Tensor v = at::einsum("ij,nchwjk,lk->ilcnhw", {of_input, parts, of_input}).flatten(3);
+  const at::Tensor u = at::einsum("ij,ocjk,lk->iloc", {of_filter, filter, of_filter});
+  const at::Tensor products = at::matmul(u, v).view({6, 6, filter.size(0), images, tiles, tiles});
+  return at::einsum("ij,jlonhw,kl->nohiwk", {of_output, products, of_output})
+      .reshape({images, filter.size(0), image.size(2), image.size(3)});
+}
+
+TEST_F(RoundingNoise, ExplainsWinogradsAlgorithmForAnyInputs) {
+  const at::Tensor filter = at::randn({32, 64, 3, 3});
+  const at::Tensor image = at::randn({2, 64, 16, 16});
+  at::Tensor outlier = image.clone();
+  outlier[1][5][7][7] += 20000;
+  at::Tensor sparse = at::zeros_like(image);
+  sparse.narrow(1, 3, 2).copy_(image.narrow(1, 3, 2));
+  for (const at::Tensor& x : {image, outlier, sparse, image * 10 + 25}) {
+    const computation f = [&] { return at::conv2d(x, filter, {}, 1, 1); };
+    EXPECT_LE(ratio(by_tiles_of_four(x, filter), f), 1);
+    EXPECT_LE(rms_ratio(by_tiles_of_four(x, filter), f), 1);
+  }
+}
+
+TEST_F(RoundingNoise, DoesNotExplainConvolutionsOfSixteenBits) {
+  const at::Tensor filter = at::randn({32, 64, 3, 3});
+  const at::Tensor image = at::randn({2, 64, 16, 16});
+  const at::Tensor up_filter = at::randn({64, 32, 4, 4});
+  const auto bits = [](const at::Tensor& x, int count) {
+    const auto [mantissa, exponent] = at::frexp(x);
+    return at::ldexp(at::round(at::ldexp(mantissa, at::tensor(count))), exponent - count);
+  };
+  const computation down = [&] { return at::conv2d(image, filter, {}, 1, 1); };
+  const computation up = [&] { return at::conv_transpose2d(image, up_filter, {}, 2, 1); };
+  EXPECT_GT(rms_ratio(at::conv2d(bits(image, 16), filter, {}, 1, 1), down), 1);
+  EXPECT_GT(rms_ratio(at::conv_transpose2d(bits(image, 16), up_filter, {}, 2, 1), up), 1);
+  EXPECT_GT(rms_ratio(down() * 1.00002F, down), 1);
+  EXPECT_GT(rms_ratio(up() * 1.00002F, up), 1);
+  const auto cut = [](const at::Tensor& x) { return x.to(at::kBFloat16).to(at::kFloat); };
+  const at::Tensor two_pieces = at::conv2d(cut(image), cut(filter), {}, 1, 1) +
+                                at::conv2d(cut(image - cut(image)), cut(filter), {}, 1, 1) +
+                                at::conv2d(cut(image), cut(filter - cut(filter)), {}, 1, 1);
+  EXPECT_GT(rms_ratio(two_pieces, down), 1);
 }
 
 TEST_F(RoundingNoise, DoesNotExplainProductsOfOneTf32OrBfloat16Piece) {
