@@ -80,7 +80,7 @@ class host_side final : public timed_side {
     charged(call_limit_, [&](time_point deadline) { return session_->prepare(deadline); });
   }
   void begin_round(const drawn_round& round) override {
-    of_calls_ = round.of_calls;
+    round_ = round;
     calls_of_round_ = 0;
   }
   void begin_warm_up(std::uint64_t seed) override { perturbed_seed_ = seed; }
@@ -132,16 +132,15 @@ class host_side final : public timed_side {
     return done;
   }
 
-  distribution next_distribution() { return of_calls_[calls_of_round_++ % of_calls_.size()]; }
-
   // Takes the next `calls` sets in turn and draws new contents for them.
   void take_sets(std::size_t calls) {
     last_.resize(calls);
     for (std::size_t& set : last_) {
       set = next_;
       next_ = (next_ + 1) % held_.size();
-      held_[set] = perturbed_seed_ != 0 ? drawn_contents{perturbed_seed_, random_->bits() | 1U}
-                                        : drawn_contents{random_->bits(), 0, next_distribution()};
+      held_[set] = perturbed_seed_ != 0
+                       ? drawn_contents{perturbed_seed_, random_->bits() | 1U}
+                       : drawn_contents{random_->bits(), 0, round_.of_call(calls_of_round_++)};
     }
   }
 
@@ -162,8 +161,8 @@ class host_side final : public timed_side {
   std::chrono::milliseconds call_limit_;
   random_stream* random_;
   time_budget* budget_;
-  std::vector<drawn_contents> held_;                               // by set
-  std::vector<distribution> of_calls_ = {distribution::declared};  // drawn_round::of_calls
+  std::vector<drawn_contents> held_;  // by set
+  drawn_round round_;
   std::size_t calls_of_round_ = 0;
   // Seed of the contents that every call of the warm-up gets a perturbation of, so that a cache
   // keyed by a sample of the contents gives wrong results. 0 outside of the warm-up, where contents
@@ -185,9 +184,10 @@ class host_checks {
               random_stream& random)
       : pair_(&pair), contents_(&contents), candidate_(&candidate), random_(&random) {}
 
-  // Checks a random call of the last run. The candidate's process is stopped meanwhile.
-  timed_checks::checked_call check() {
-    const std::size_t call = random_->below(candidate_->last_sets().size());
+  // Checks a call of the last run. The candidate's process is stopped meanwhile.
+  timed_checks::checked_call check(const timed_checks::distributions& preferred) {
+    const std::size_t call = draw_call(candidate_->last_sets().size(), preferred, *random_,
+                                       [&](std::size_t i) { return distribution_of(i); });
     const std::size_t set = candidate_->last_sets()[call];
     const value_set& inputs = candidate_->values(set);
     const distribution how = candidate_->distribution_of(set);
@@ -215,6 +215,10 @@ class host_checks {
   std::size_t least_bytes() const { return least_bytes_; }
 
  private:
+  distribution distribution_of(std::size_t call) const {
+    return candidate_->distribution_of(candidate_->last_sets()[call]);
+  }
+
   const timed_pair* pair_;
   const round_contents* contents_;
   host_side* candidate_;
@@ -245,7 +249,8 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
   host_side candidate(role::candidate, pair.candidate, contents, limits.call, random, budget);
   host_side reference(role::reference, pair.reference, contents, limits.call, random, budget);
   host_checks calls(pair, contents, candidate, random);
-  timed_checks checks(inputs.usable, random, [&] { return calls.check(); });
+  timed_checks checks(inputs.usable, random,
+                      [&](const auto& preferred) { return calls.check(preferred); });
   case_timing timing = time_pair(candidate, reference, rules, random, &checks);
   if (timing.failure && timing.failure->outcome != Outcome::UNSTABLE) return timing;
   // If the timing has not settled, cheating may be the cause, and is then the failure to report.

@@ -53,10 +53,13 @@ struct drawn_contents {
   bool operator==(const drawn_contents&) const = default;
 };
 
-// The contents of the calls of a round: distributions take turns from call to call.
+// The contents of the calls of a round.
 struct drawn_round {
   std::uint64_t seed = 0;
-  std::vector<distribution> of_calls = {distribution::declared};
+  std::vector<distribution> of_calls = {distribution::declared};  // they take turns
+  bool counts = true;                                             // its time is part of the score
+
+  distribution of_call(std::size_t n) const { return of_calls[n % of_calls.size()]; }
 };
 
 // Draws contents for thousands of calls, those as `declared` at the price of a copy each. Numbers

@@ -154,19 +154,12 @@ class paired_timing {
         std::max({rules_.batch_ns, reference_->least_batch_ns(), candidate_->least_batch_ns()});
   }
 
-  // A score is settled only after a round with another distribution: a program may be right for
-  // declared inputs alone once it has been called more often than verification calls it.
-  bool wants_another_round() const {
-    const bool is_settled =
-        decision_ == timing_decision::settled || decision_ == timing_decision::confirmed;
-    const bool awaits_others = checks_ != nullptr && checks_->has_others() && !made_others_;
-    return decision_ == timing_decision::go_on || (is_settled && awaits_others);
-  }
+  bool wants_another_round() const { return decision_ == timing_decision::go_on; }
 
   void time_round() {
     drawn_round round{random_->bits()};
-    if (checks_ != nullptr) round.of_calls = checks_->draw(rules_.others_one_in);
-    const bool counts = round.of_calls.front() == distribution::declared;
+    if (checks_ != nullptr) round = checks_->draw(round.seed, rules_);
+    const bool counts = round.counts;
     renew_parameters(round.of_calls.front());
     candidate_->begin_round(round);
     reference_->begin_round(round);
@@ -183,10 +176,28 @@ class paired_timing {
                                      ? candidate_batches_.make_counted(batch_ns_, check_if_any)
                                      : candidate_batches_.make_uncounted(batch_ns_, check_if_any);
     if (!reference) reference = time_reference();
-    made_others_ = made_others_ || !counts;
+    const bool is_mixed = checks_ != nullptr && checks_->has_others() && rules_.mixed_calls > 0;
+    if (is_mixed && random_->below(rules_.check_others_one_in) == 0) checks_->check_other();
     if (!counts) return;
     record(*reference, candidate);
     decision_ = decide(rules_, timing_.log_ratios, clocked_ns_);
+  }
+
+  // Checks calls with other contents after the rounds, of which the candidate cannot know that they
+  // are over. A program may be right for declared contents alone once it has been called often
+  // enough. Another measurement of the program confirms what this one has checked.
+  void check_others() {
+    if (checks_ == nullptr || decision_ != timing_decision::settled) return;
+    for (const drawn_round& last : checks_->draw_last(random_->bits(), rules_)) {
+      renew_parameters(last.of_calls.front());
+      candidate_->begin_round(last);
+      for (std::size_t made = 0; made < last.of_calls.size();) {
+        const std::size_t before = made;
+        made += candidate_->run(batch_ns_).calls;
+        for (std::size_t i = before; i < std::min(made, last.of_calls.size()); ++i)
+          checks_->check_one_of(last.of_calls[i]);
+      }
+    }
   }
 
   case_timing summarise_rounds() {
@@ -262,7 +273,6 @@ class paired_timing {
   double batch_ns_ = 0;
   double clocked_ns_ = 0;
   timing_decision decision_ = timing_decision::go_on;
-  bool made_others_ = false;          // rounds with another distribution than `declared`
   std::vector<double> reference_us_;  // by round, as are the next four
   std::vector<double> candidate_us_;
   std::vector<double> reference_wall_us_;
@@ -280,6 +290,7 @@ case_timing time_pair(timed_side& candidate, timed_side& reference, const timing
     timing.warm_up();
     timing.calibrate();
     while (timing.wants_another_round()) timing.time_round();
+    timing.check_others();
     return timing.summarise_rounds();
   } catch (const timing_failure& e) {
     return timing.fail(e.why);

@@ -19,32 +19,68 @@ timed_checks::timed_checks(std::vector<distribution> usable, random_stream& rand
                            check_function check)
     : random_(&random), check_(std::move(check)), others_(std::move(usable)) {
   std::erase(others_, distribution::declared);
+  has_weights_ = std::erase(others_, distribution::weights) > 0;
   // A program that has learnt how dense the outliers of a check are takes a sample that finds them.
   if (std::find(others_.begin(), others_.end(), distribution::outliers) != others_.end())
     others_.insert(others_.end(), {distribution::one_high, distribution::one_low});
 }
 
-std::vector<distribution> timed_checks::draw(std::uint64_t others_one_in) {
-  if (others_.empty() || random_->below(others_one_in) != 0) return {distribution::declared};
-  std::vector<distribution> drawn;
-  while (drawn.size() < std::min(most_of_a_round, others_.size())) {
-    std::swap(others_[next_], others_[next_ + random_->below(others_.size() - next_)]);
-    const bool is_alone = others_[next_] == distribution::weights;
-    if (is_alone && !drawn.empty()) break;  // its turn is the next round's
-    drawn.push_back(others_[next_]);
-    next_ = (next_ + 1) % others_.size();
-    if (is_alone) break;
-  }
+distribution timed_checks::next_other() {
+  std::swap(others_[next_], others_[next_ + random_->below(others_.size() - next_)]);
+  const distribution drawn = others_[next_];
+  next_ = (next_ + 1) % others_.size();
   return drawn;
 }
 
-void timed_checks::check() {
-  const auto [how, result] = check_();
+drawn_round timed_checks::draw(std::uint64_t seed, const timing_rules& rules) {
+  const auto is_drawn = [&] { return random_->below(rules.others_one_in) == 0; };
+  drawn_round round{seed};
+  if (!has_others()) return round;
+  if (rules.mixed_calls > 0 && !others_.empty()) {
+    round.of_calls.resize(rules.mixed_calls, distribution::declared);
+    for (distribution& how : round.of_calls) {
+      if (is_drawn()) how = next_other();
+    }
+  }
+  // A round of `weights` is drawn as often as one with each group of others would be.
+  const std::size_t groups = (others_.size() + most_of_a_round - 1) / most_of_a_round;
+  if (!is_drawn()) return round;
+  if (has_weights_ && random_->below(1 + groups) == 0)
+    return {seed, {distribution::weights}, false};
+  return rules.mixed_calls > 0 ? round : draw_others(seed, most_of_a_round);
+}
+
+drawn_round timed_checks::draw_others(std::uint64_t seed, std::size_t most) {
+  if (most >= others_.size()) next_ = 0;  // each of them once
+  drawn_round round{seed, std::vector<distribution>(std::min(most, others_.size())), false};
+  for (distribution& how : round.of_calls) how = next_other();
+  return round;
+}
+
+std::vector<drawn_round> timed_checks::draw_last(std::uint64_t seed, const timing_rules& rules) {
+  std::vector<drawn_round> rounds;
+  if (!others_.empty()) rounds.push_back(draw_others(seed, rules.last_checks));
+  if (has_weights_) rounds.push_back({~seed, {distribution::weights}, false});
+  return rounds;
+}
+
+void timed_checks::check(const distributions& preferred) {
+  const auto [how, result] = check_(preferred);
   if (result) return;
   const program_failure& wrong = result.error();
   throw timing_failure{
       {wrong.outcome, wrong.kind,
        wrong.message + " (in a timed call, " + std::string(name_of(how)) + " contents)"}};
+}
+
+std::size_t draw_call(std::size_t calls, const timed_checks::distributions& preferred,
+                      random_stream& random,
+                      const std::function<distribution(std::size_t)>& distribution_of) {
+  std::vector<std::size_t> found;
+  for (std::size_t call = 0; call < calls; ++call) {
+    if (preferred(distribution_of(call))) found.push_back(call);
+  }
+  return found.empty() ? random.below(calls) : found[random.below(found.size())];
 }
 
 std::vector<distribution> usable_distributions(

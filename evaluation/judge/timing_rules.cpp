@@ -81,18 +81,22 @@ timing_rules gpu_timing_rules() {
   rules.runs_per_batch = 1;
   rules.max_runs_per_batch = 1;
   rules.new_parameters_one_in = 2;
-  rules.others_one_in = 8;
-  rules.checks_of_other_runs = 3;
+  rules.others_one_in = 4;
+  rules.mixed_calls = 64;
+  rules.checks_of_other_runs = 2;
   rules.suspicious_ratio = 0.9;
   rules.reverify_agreement = 0.1;
   return rules;
 }
 
 timing_rules rules_of_long_calls(timing_rules rules, double call_ns) {
-  if (call_ns >= very_long_call_ns)
+  if (call_ns >= very_long_call_ns) {
     rules.confirming_rounds = rules.confirming_rounds_of_very_long_calls;
+    rules.last_checks = call_ns >= hardly_sampled_call_ns ? 1 : 3;
+  }
   rules.new_parameters_one_in = 1;
   rules.others_one_in = timing_rules{}.others_one_in;
+  rules.mixed_calls = 0;
   rules.checks_of_other_runs = 1;
   rules.min_rounds = rules.min_rounds_of_long_calls;
   return rules;

@@ -21,7 +21,7 @@ class gpu_case_timing {
                    gpu_side::role::reference),
         candidate_(of.gpu, of.on_gpu, of.candidate, limits_with(of.asked, of.tunes, of.facts),
                    of.budget, random, gpu_side::role::candidate),
-        checks_(of.usable, random, [this] { return check(); }) {
+        checks_(of.usable, random, [this](const auto& preferred) { return check(preferred); }) {
     if (of.expected_speedup) rules_.expected_log_ratio = std::log(*of.expected_speedup);
     gpu_side::pair_up(candidate_, reference_);
   }
@@ -94,9 +94,11 @@ class gpu_case_timing {
   case_timing result() { return std::move(timing_); }
 
  private:
-  // Checks a random call of the last sample.
-  timed_checks::checked_call check() {
-    const std::size_t call = random_->below(candidate_.last_calls());
+  // Checks a call of the last sample.
+  timed_checks::checked_call check(const timed_checks::distributions& preferred) {
+    const std::size_t call = draw_call(
+        candidate_.last_calls(), preferred, *random_,
+        [this](std::size_t i) { return candidate_.contents_of(candidate_.set_of(i)).how; });
     const std::size_t set = candidate_.set_of(call);
     const gpu_side::contents& held = candidate_.contents_of(set);
     of_.on_gpu.draw_inputs(held.how, held.seed);

@@ -136,8 +136,7 @@ void gpu_side::take_sets(std::size_t calls) {
   for (std::size_t& set : last_) {
     set = next_;
     next_ = (next_ + 1) % limits_.sets;
-    const distribution how = of_calls_[calls_of_round_++ % of_calls_.size()];
-    held_[set] = {contents_.bits(), how, parameters_};
+    held_[set] = {contents_.bits(), round_.of_call(calls_of_round_++), parameters_};
   }
 }
 
@@ -157,7 +156,7 @@ std::uint32_t gpu_side::flushes_needed() const {
 
 void gpu_side::begin_round(const drawn_round& round) {
   contents_ = random_stream(round.seed);
-  of_calls_ = round.of_calls;
+  round_ = round;
   calls_of_round_ = 0;
   flushes_ = flushes_needed();
   begins_round_ = true;

@@ -94,7 +94,7 @@ class gpu_side final : public sampled_side {
   std::vector<contents> held_;    // by set
   random_stream contents_;        // seeds of the contents of the next calls
   drawn_contents parameters_;
-  std::vector<distribution> of_calls_ = {distribution::declared};  // drawn_round::of_calls
+  drawn_round round_;
   std::size_t calls_of_round_ = 0;
   bool has_outputs_ = false;  // of the last sample
   std::vector<std::size_t> last_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "evaluation/judge/case_timing.hpp"
@@ -21,7 +22,9 @@ const std::vector<distribution> all = {distribution::declared, distribution::shi
                                        distribution::small, distribution::outliers};
 
 timed_checks::check_function always(const program_result<void>& result) {
-  return [result] { return timed_checks::checked_call{distribution::shifted, result}; };
+  return [result](const auto&) {
+    return timed_checks::checked_call{distribution::shifted, result};
+  };
 }
 
 TEST(TimedChecks, DrawOtherDistributionsInOneRoundOfFour) {
@@ -30,7 +33,10 @@ TEST(TimedChecks, DrawOtherDistributionsInOneRoundOfFour) {
   std::map<distribution, int> drawn;
   constexpr int rounds = 4000;
   for (int i = 0; i < rounds; ++i) {
-    for (const distribution how : checks.draw(4)) ++drawn[how];
+    const drawn_round round = checks.draw(7, cpu_timing_rules());
+    EXPECT_EQ(round.seed, 7U);
+    EXPECT_EQ(round.counts, round.of_calls == std::vector{distribution::declared});
+    for (const distribution how : round.of_calls) ++drawn[how];
   }
   EXPECT_NEAR(drawn[distribution::declared], rounds * 3 / 4, 140);  // five standard deviations
   EXPECT_EQ(drawn.size(), 6U) << "outliers bring single outliers with them";
@@ -40,21 +46,47 @@ TEST(TimedChecks, DrawOtherDistributionsInOneRoundOfFour) {
   EXPECT_LE(most - least, 1) << "they take turns";
 }
 
-TEST(TimedChecks, DrawUpToThreeDistributionsForARoundButWeightsAlone) {
-  random_stream random(9);
+std::vector<distribution> all_and_weights() {
   std::vector<distribution> usable = all;
   usable.insert(usable.end(), {distribution::weights, distribution::mixed});
-  timed_checks checks(usable, random, always(no_failure));
+  return usable;
+}
+
+TEST(TimedChecks, DrawThreeDistributionsForARoundButWeightsAlone) {
+  random_stream random(9);
+  timed_checks checks(all_and_weights(), random, always(no_failure));
+  timing_rules rules = cpu_timing_rules();
+  rules.others_one_in = 1;
   std::map<std::size_t, int> sizes;
   for (int i = 0; i < 1000; ++i) {
-    const std::vector<distribution> drawn = checks.draw(1);
+    const std::vector<distribution> drawn = checks.draw(1, rules).of_calls;
     ++sizes[drawn.size()];
-    const bool has_weights =
-        std::find(drawn.begin(), drawn.end(), distribution::weights) != drawn.end();
-    EXPECT_TRUE(!has_weights || drawn.size() == 1);
-    EXPECT_LE(drawn.size(), 3U);
+    EXPECT_EQ(drawn.size() == 1, drawn.front() == distribution::weights);
   }
-  EXPECT_GT(sizes[3], sizes[2]) << "most rounds have three";
+  EXPECT_EQ(sizes[1] + sizes[3], 1000);
+  EXPECT_NEAR(sizes[1], 333, 75) << "six others are two rounds";
+}
+
+TEST(TimedChecks, MixTheCallsOfARoundOfShortCallsOnAGpu) {
+  random_stream random(11);
+  timed_checks checks(all_and_weights(), random, always(no_failure));
+  const timing_rules rules = gpu_timing_rules();
+  std::map<distribution, int> drawn;
+  int counted = 0;
+  constexpr int rounds = 6000;
+  for (int i = 0; i < rounds; ++i) {
+    const drawn_round round = checks.draw(1, rules);
+    EXPECT_EQ(round.counts, round.of_calls != std::vector{distribution::weights});
+    if (!round.counts) continue;
+    ++counted;
+    EXPECT_EQ(round.of_calls.size(), rules.mixed_calls);
+    for (const distribution how : round.of_calls) ++drawn[how];
+  }
+  EXPECT_NEAR(counted, rounds * 11 / 12, 110) << "weights take turns with two groups of others";
+  const double calls = static_cast<double>(counted) * static_cast<double>(rules.mixed_calls);
+  EXPECT_NEAR(drawn[distribution::declared] / calls, 0.75, 0.005);
+  EXPECT_EQ(drawn.count(distribution::weights), 0U);
+  EXPECT_EQ(drawn.size(), 7U);
 }
 
 TEST(TimedChecks, DrawARoundWhateverTheRoundsBeforeWere) {
@@ -65,7 +97,7 @@ TEST(TimedChecks, DrawARoundWhateverTheRoundsBeforeWere) {
   bool before = false;
   constexpr int rounds = 20000;
   for (int i = 0; i < rounds; ++i) {
-    const bool now = checks.draw(4).front() != distribution::declared;
+    const bool now = !checks.draw(1, cpu_timing_rules()).counts;
     ++pairs[{before, now}];
     before = now;
   }
@@ -80,7 +112,8 @@ TEST(TimedChecks, DrawARoundWhateverTheRoundsBeforeWere) {
 TEST(TimedChecks, DrawDeclaredContentsAloneIfNothingElseIsUsable) {
   random_stream random(7);
   timed_checks checks({distribution::declared}, random, always(no_failure));
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(checks.draw(1), std::vector{distribution::declared});
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(checks.draw(1, gpu_timing_rules()).of_calls, std::vector{distribution::declared});
 }
 
 TEST(TimedChecks, ReportThatATimedCallWasWrongAndItsContents) {
@@ -155,13 +188,61 @@ TEST(TimedChecks, CatchAProgramThatIsWrongInOneRunOfABatch) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     careless_side candidate(seed);
     testing_support::synthetic_side reference(sampled_side::role::reference, [] { return 2e6; });
-    timed_checks checks({distribution::declared, distribution::shifted}, random, [&] {
+    timed_checks checks({distribution::declared, distribution::shifted}, random, [&](const auto&) {
       return timed_checks::checked_call{distribution::declared,
                                         candidate.is_wrong ? is_off : no_failure};
     });
     const case_timing timing = time_pair(candidate, reference, rules, random, &checks);
     EXPECT_EQ(outcome_of(timing.failure), Outcome::WRONG_RESULT) << seed;
   }
+}
+
+// A program that is wrong for small numbers once it has been called often enough, and five times as
+// fast.
+class forgetful_side final : public sampled_side {
+ public:
+  forgetful_side() : sampled_side(sampled_side::role::candidate) {}
+  void set_parameters(const drawn_contents& /*contents*/) override {}
+  void begin_round(const drawn_round& round) override {
+    round_ = round;
+    calls_of_round_ = 0;
+  }
+  std::vector<double> sample(std::size_t calls) override {
+    calls_ += calls;
+    last_.clear();
+    for (std::size_t i = 0; i < calls; ++i) last_.push_back(round_.of_call(calls_of_round_++));
+    return std::vector<double>(calls, is_careless() ? 2e4 : 1e5);
+  }
+  std::size_t max_calls() const override { return 12; }
+  bool is_careless() const { return calls_ > 60; }
+  const std::vector<distribution>& last() const { return last_; }
+
+ private:
+  drawn_round round_;
+  std::size_t calls_of_round_ = 0;
+  std::size_t calls_ = 0;
+  std::vector<distribution> last_;
+};
+
+TEST(TimedChecks, CatchAProgramThatIsWrongForOneDistributionAfterManyCalls) {
+  random_stream random(4);
+  constexpr int times = 100;
+  int passed = 0;
+  for (int i = 0; i < times; ++i) {
+    forgetful_side candidate;
+    testing_support::synthetic_side reference(sampled_side::role::reference, [] { return 1e5; });
+    timed_checks checks(all, random, [&](const timed_checks::distributions& preferred) {
+      const std::vector<distribution>& seen = candidate.last();
+      const distribution how = seen[draw_call(seen.size(), preferred, random,
+                                              [&](std::size_t call) { return seen[call]; })];
+      const bool is_right = how != distribution::small || !candidate.is_careless();
+      return timed_checks::checked_call{how, is_right ? no_failure : is_off};
+    });
+    const case_timing timing =
+        time_pair(candidate, reference, testing_support::synthetic_rules(), random, &checks);
+    if (outcome_of(timing.failure) == Outcome::OK) ++passed;
+  }
+  EXPECT_EQ(passed, 0);
 }
 
 }  // namespace
