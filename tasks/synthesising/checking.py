@@ -4,19 +4,16 @@ import random
 
 import torch
 from cost_estimate import estimate
+from drawn_task import MOST_BYTES, rounded
+from program import Unfit
 from torchscript_text import runnable
 
 # Largest error of a reference's results, by type, relative to an output's size plus the element's.
 # Results with larger errors say little.
 MOST_OWN_ERROR = {torch.float32: 2.5e-5, torch.float16: 2.5e-3, torch.bfloat16: 5e-3}
-MOST_BYTES = 1 << 30  # of inputs and parameters
 MOST_MOVED_BYTES = 2 << 30  # that one operator reads and writes
 # Share of an output's size by which it must vary to say anything.
 LEAST_VARIATION = 1e-3
-
-
-class Unfit(Exception):
-    """A program that is no task. The text says why, in words that many programs share."""
 
 
 def forward_of(reference):
@@ -31,20 +28,12 @@ def tuple_of(result):
 
 
 class Checker:
-    """Checks one program, in the given type of its floating-point tensors.
+    """Checks the program of a DrawnTask. The methods raise Unfit."""
 
-    The methods raise Unfit.
-    """
-
-    def __init__(self, program, dtype):
-        self.program, self.dtype = program, dtype
-        self.reference = program.reference()
+    def __init__(self, task):
+        self.task, self.program, self.dtype = task, task.program, task.dtype
+        self.reference = task.program.reference()
         self.forward = forward_of(self.reference)
-
-    def _shapes(self, case):
-        for tensor in self.program.inputs + self.program.parameters:
-            dtype = torch.int64 if tensor["kind"] == "index" else self.dtype
-            yield tensor, self.program.in_case(case, tensor["shape"]), dtype
 
     def fit_sizes(self, least_s, most_s):
         """Changes the first size until a call is estimated to take a random time in the range.
@@ -62,26 +51,18 @@ class Checker:
             if wanted / 1.5 <= seconds <= wanted * 1.5:
                 break
             factor = min(max(wanted / seconds, 1 / 64), 64.0)
-            p.timed[first] = self.rounded(p.timed[first] * factor)
+            p.timed[first] = rounded(p.timed[first] * factor)
         else:
             seconds, largest = self.estimate()
         if not least_s <= seconds <= most_s:
             raise Unfit("no size makes it take a time in the range")
-        held = sum(
-            torch.Size(shape).numel() * dtype.itemsize for _, shape, dtype in self._shapes(p.timed)
-        )
-        if held > MOST_BYTES or largest > MOST_MOVED_BYTES:
+        if self.task.argument_bytes() > MOST_BYTES or largest > MOST_MOVED_BYTES:
             raise Unfit("it needs too much memory")
         return seconds
 
-    @staticmethod
-    def rounded(size):
-        """Returns a near size, a multiple of eight if it is large."""
-        return max(1, round(size)) if size < 64 else 8 * round(size / 8)
-
     def estimate(self):
         """Returns the estimated seconds of a timed call, and the bytes of its largest operator."""
-        arguments = [(shape, dtype) for _, shape, dtype in self._shapes(self.program.timed)]
+        arguments = [(shape, dtype) for _, shape, dtype in self.task.shapes(self.program.timed)]
         try:
             return estimate(self.forward, arguments)
         except (RuntimeError, IndexError, TypeError) as e:
@@ -90,7 +71,7 @@ class Checker:
     def draw(self, case, generator, device="cpu", dtype=None):
         """Returns arguments for a case."""
         drawn = []
-        for tensor, shape, declared in self._shapes(case):
+        for tensor, shape, declared in self.task.shapes(case):
             of, a, b = tensor["init"]
             if of == "integers":
                 high = case[b] if isinstance(b, str) else b

@@ -3,7 +3,9 @@
 from operator_rules import RULES
 from program import Program
 
-MOST_STEPS = 7
+# Weights of the numbers of steps. There are few programs of two steps, and hardly any of one.
+STEPS = {2: 1, 3: 3, 4: 3, 5: 3, 6: 3, 7: 3}
+MOST_DRAWS = 200  # of programs until one has the wanted tier
 # Heights, widths and depths of the cases that are not timed: their products count.
 SMALL_SIDES = (3, 5, 7, 9, 11, 13)
 
@@ -54,7 +56,7 @@ def draw_program(random):
     p = Program(random)
     begin = random.choices(list(BEGINNINGS), list(BEGINNINGS.values()))[0]
     value = begin(p)
-    wanted = random.randint(1, MOST_STEPS)
+    wanted = random.choices(list(STEPS), list(STEPS.values()))[0]
     steps = tries = 0
     while steps < wanted and tries < 60:
         tries += 1
@@ -70,3 +72,12 @@ def draw_program(random):
     if others and random.random() < 0.1:
         p.outputs.append(random.choice(others))
     return p
+
+
+def draw_program_of(tier, random):
+    """Returns the first Program of a tier that is drawn, or None if there is none for long."""
+    for _ in range(MOST_DRAWS):
+        p = draw_program(random)
+        if p is not None and p.tier == tier:
+            return p
+    return None

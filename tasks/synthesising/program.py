@@ -4,6 +4,11 @@ import dataclasses
 
 # Sizes of cases that are not timed: odd ones, so that programs which rely on multiples show.
 SMALL_SIZES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+MOST_STATEMENTS_OF_TIER_1 = 5
+
+
+class Unfit(Exception):
+    """A program that is no task. The text says why, in words that many programs share."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +76,16 @@ class Program:
         self.words.append(words)
         self.values.append(value)
         return value
+
+    @property
+    def tier(self):
+        """How hard the program is: 1 or 2.
+
+        Programs of tier 1 have few statements, on matrices and vectors alone. So they have no
+        convolutions, no pooling and no norms over groups of channels.
+        """
+        is_flat = all(v.rank <= 2 for v in self.values)
+        return 1 if is_flat and len(self.statements) <= MOST_STATEMENTS_OF_TIER_1 else 2
 
     def reference(self):
         """Returns the source of the reference."""

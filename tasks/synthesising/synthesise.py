@@ -17,7 +17,6 @@ unfit, which says why, and where it is too close to a given task, the two fields
 import json
 import multiprocessing
 import os
-import random
 import statistics
 import sys
 import time
@@ -26,29 +25,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "importing")]
 
 import torch  # noqa: E402
-from checking import Checker, Unfit  # noqa: E402
+from checking import Checker  # noqa: E402
 from drawing_programs import draw_program  # noqa: E402
+from drawn_task import DTYPES, DrawnTask, name_of, random_of, rounded  # noqa: E402
+from program import Unfit  # noqa: E402
 from structure import Structure, similarity  # noqa: E402
-from task_initializer import Init  # noqa: E402
-from task_text import task_text  # noqa: E402
 
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 TIMED_CALLS = 7
 
 work = {}  # what the processes that check share: the request, and the structures of given tasks
-
-
-def tensors_of(program, tensors):
-    dtype = DTYPES[work["dtype"]]
-    return [
-        {
-            "name": t["name"],
-            "shape": t["shape"],
-            "dtype": torch.int64 if t["kind"] == "index" else dtype,
-            "init": Init(*t["init"]),
-        }
-        for t in tensors
-    ]
 
 
 def nearest_given(structure):
@@ -63,12 +48,13 @@ def nearest_given(structure):
 
 def make(number):
     """Draws and checks the program of a number. Returns what standard output says of it."""
-    name = f"s{work['seed']}_{number:06d}"
-    program = draw_program(random.Random(f"{work['seed']} {number}"))
+    program = draw_program(random_of(work["seed"], number))
     if program is None:
         return {"unfit": "nothing was drawn"}
+    name = name_of(work["seed"], number)
+    task = DrawnTask(name, program, DTYPES[work["dtype"]], work["is_relaxed"])
     try:
-        checker = Checker(program, DTYPES[work["dtype"]])
+        checker = Checker(task)
         structure = Structure(checker.reference)
         near, close = nearest_given(structure)
         if close >= work["bound"]:
@@ -79,29 +65,13 @@ def make(number):
         return {"unfit": str(e)}
     return {
         "name": name,
-        "program": program,
+        "task": task,
         "canonical": structure.canonical,
         "operators": structure.operators,
         "us": us,
         "nearest": near,
         "similarity": close,
     }
-
-
-def text_of(made):
-    p = made["program"]
-    cases = [{"sizes": p.timed, "timed": True}, *({"sizes": case} for case in p.small)]
-    return task_text(
-        made["name"],
-        p.summary(),
-        p.reference(),
-        tensors_of(p, p.inputs),
-        tensors_of(p, p.parameters),
-        cases,
-        True,
-        None,
-        work["is_relaxed"],
-    )
 
 
 def microseconds(checker, device):
@@ -127,7 +97,7 @@ def microseconds(checker, device):
 
 def fit_to_device(made):
     """Changes the first size until the device takes a time in the range. Raises Unfit."""
-    checker = Checker(made["program"], DTYPES[work["dtype"]])
+    checker = Checker(made["task"])
     sizes = checker.program.timed
     first = next(iter(sizes))
     for _ in range(4):
@@ -135,7 +105,7 @@ def fit_to_device(made):
         if work["least_us"] <= us <= work["most_us"]:
             return
         middle = (work["least_us"] * work["most_us"]) ** 0.5
-        sizes[first] = checker.rounded(sizes[first] * min(max(middle / us, 1 / 64), 16.0))
+        sizes[first] = rounded(sizes[first] * min(max(middle / us, 1 / 64), 16.0))
     raise Unfit("no size makes it take a time in the range")
 
 
@@ -181,7 +151,7 @@ def main():
                 seen.add(one["canonical"])
                 made += 1
                 one = {
-                    "text": text_of(one),
+                    "text": one["task"].text(),
                     **{k: one[k] for k in ("name", "operators", "us", "nearest", "similarity")},
                 }
             except Unfit as e:

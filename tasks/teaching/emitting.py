@@ -49,6 +49,23 @@ def literal(number, dtype):
     return (text if "." in text or "e" in text else text + ".0") + "f"
 
 
+def scaled(text, factor):
+    """Returns a product in C. text: a factor that needs no parentheses."""
+    if text == "0" or factor == "1":
+        return text
+    return f"{text} * {factor}"
+
+
+def summed(left, right):
+    if left == "0" or right == "0":
+        return left if right == "0" else right
+    return f"{left} + {right}"
+
+
+def grouped(text):
+    return f"({text})" if " " in text else text
+
+
 class Parameters:
     """The parameters of a kernel, in order: tensors that it reads, then sizes."""
 
@@ -175,8 +192,8 @@ class Emitter:
             elif whole[0] == part[0] == "run" and whole[2] + 1 == part[1]:
                 whole = ("run", whole[1], part[2])
             else:
-                text = f"({self.text_of(whole)} * {self.size(dim)} + {self.text_of(part)})"
-                whole = ("text", text)
+                before = scaled(self.text_of(whole), self.size(dim))
+                whole = ("text", grouped(summed(before, self.text_of(part))))
         return whole or ZERO
 
     def split(self, index, dims):
@@ -279,7 +296,7 @@ class Emitter:
         elif v.how == "slice":
             inner = list(index)
             at = self.text_of(index[v.axis])
-            inner[v.axis] = ("text", f"({at} + {v.first})" if v.first else at)
+            inner[v.axis] = ("text", grouped(summed(at, str(v.first))))
         elif v.how == "flip":
             inner = list(index)
             for axis in v.axes:
@@ -311,7 +328,7 @@ class Emitter:
             axis = x.rank - rank + k
             start = self.text_of(index[axis])
             step = loop if v.dilation[k] == 1 else f"{loop} * {v.dilation[k]}"
-            text = f"{start} * {v.stride[k]} + {step}"
+            text = summed(scaled(start, str(v.stride[k])), step)
             if not v.padding[k]:
                 at = self.declare(self.integer, text, "p")
             else:

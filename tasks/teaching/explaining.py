@@ -25,28 +25,27 @@ def document(task, device, reference, moves, program):
     if cuda:
         blocks += f"```cuda\n{cuda}```\n"
     return (
-        f"## Performance Analysis\n{analysis(operators, program)}\n"
+        f"## Performance Analysis\n{analysis(program)}\n"
         f"## Algorithm Design\n{design(moves, program, lines)}\n"
         f"## Code Implementation\n{blocks}```python\n{code}```\n"
     )
 
 
-def analysis(operators, program):
-    count = len(operators)
+def analysis(program):
     if program is None or not program.kernels:
-        return f"The reference calls {count} operators of ATen; its time goes to those."
+        return "The time goes to the operators of the reference, which stay as they are."
+    text = "Each operator of the reference reads and writes its tensors in memory."
     calls = sorted({c.operator for c in program.made_calls.values()})
-    text = f"The reference calls {count} operators of ATen, each of which reads and writes tensors."
     if calls:
-        text += f" {', '.join(calls)} stay; what lies between them only moves memory."
+        text += f" ATen computes {', '.join(calls)}; kernels compute the rest."
     return text
 
 
 def design(moves, program, lines):
     parts = []
     if program is not None:
-        for (name, _), (kind, sinks) in zip(program.kernels, program.notes):
-            parts.append(f"{name}: {KINDS[kind]}, {operators_in(sinks[0])} fused.")
+        for (name, _), kind in zip(program.kernels, program.kinds):
+            parts.append(f"{name}: {KINDS[kind]}.")
         if any(has_channels_last(c.operands[0]) for c in program.made_calls.values()
                if c.operator in CONVOLUTIONS or c.operator in TRANSPOSED):  # fmt: skip
             parts.append("Images have their channels last, so that no layout is changed between.")
@@ -57,18 +56,3 @@ def design(moves, program, lines):
     if lines:
         parts.append("Settings: " + ", ".join(line.split(" ")[0] for line in lines) + ".")
     return " ".join(parts)
-
-
-def operators_in(sink):
-    """How many operations a kernel does for an element, in words."""
-    seen = set()
-
-    def visit(v):
-        if id(v) in seen or v.kind == "buffer":
-            return 0
-        seen.add(id(v))
-        own = v.kind in ("pointwise", "reduce", "window", "scan")
-        return own + sum(visit(o) for o in v.operands)
-
-    count = visit(sink)
-    return f"{count} operation" + ("" if count == 1 else "s")

@@ -47,8 +47,9 @@ class HostProgram:
         self.kept = list(lowered.arguments)  # values whose identity counts, kept alive
         self.made_calls = {}
         self.sizes = {}
+        self.made = 0
         self.dtypes = set()
-        self.notes = []
+        self.kinds = []  # of the kernels
         self.taken = {a.name for a in lowered.arguments} | set(lowered.known)
         outputs = []
         for k, output in enumerate(lowered.outputs):
@@ -119,7 +120,8 @@ class HostProgram:
             self._launch(values)
 
     def fresh_name(self):
-        return self._untaken("made", len(self.names))
+        self.made += 1
+        return self._untaken("made", self.made - 1)
 
     def _untaken(self, stem, number):
         name = f"{stem}_{number}"
@@ -239,7 +241,7 @@ class HostProgram:
                 return name
         name = f"{kernel.kind}_{len(self.kernels)}"
         self.kernels.append((name, kernel.text))
-        self.notes.append((kernel.kind, [s for s in kernel.sinks]))
+        self.kinds.append(kernel.kind)
         return name
 
     def cuda_block(self):

@@ -142,7 +142,8 @@ def scan_kernel(v, in_memory, cases, choices):
     if choices.is_serial:
         e.emit(f"const {integer} o = ({integer})blockIdx.x * blockDim.x + threadIdx.x;")
         e.emit(f"if (o >= {rows}) return;")
-        e.emit(f"float total = {first};")
+        # Errors of equal terms, such as running maxima, would add up in float.
+        e.emit(f"double total = {first};")
         e.open(f"for ({integer} s = 0; s < {length}; ++s)")
         e.emit(f"const {integer} r = {place};")
         e.emit(f"total = total {sign} {e.value(x, domain.index_over(v.dims))};")

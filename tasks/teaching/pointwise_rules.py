@@ -1,7 +1,8 @@
 """Element-wise operators of ATen, each as a line of C.
 
-A row holds the C, with {0}, {1}, ... for the operands; values for operands that a call leaves out;
-the same on numbers, to fold constants; and the range of the result, given those of the operands.
+A row holds the C, with {0}, {1}, ... for the operands; values for operands that a call leaves out,
+and a shorter C for these values; the same on numbers, to fold constants; and the range of the
+result, given those of the operands.
 """
 
 import math
@@ -15,9 +16,10 @@ SQRT_2_OVER_PI = "0.79788456080286536f"
 
 
 class Row:
-    def __init__(self, text, defaults=(), fold=None, range=None, is_condition=False):
+    def __init__(self, text, defaults=(), plain="", fold=None, range=None, is_condition=False):
         self.text = text
         self.defaults = defaults
+        self.plain = plain  # of the first operand, where the others have their defaults
         self.fold = fold
         self.range = range
         self.is_condition = is_condition
@@ -92,9 +94,11 @@ ROWS = {
     "tanhshrink": Row("({0} - tanhf({0}))"),
     "log_sigmoid": Row("(({0} < 0.0f ? {0} : 0.0f) - log1pf(expf(-fabsf({0}))))"),
     "softplus": Row("({0} * {1} > {2} ? {0} : log1pf(expf({0} * {1})) / {1})", (1.0, 20.0),
-                    range=between(0, INFINITY)),
-    "elu": Row("({0} > 0.0f ? {0} * {2} : expm1f({0} * {3}) * {1} * {2})", (1.0, 1.0, 1.0)),
-    "celu": Row("({0} > 0.0f ? {0} : {1} * expm1f({0} / {1}))", (1.0,)),
+                    "({0} > 20.0f ? {0} : log1pf(expf({0})))", range=between(0, INFINITY)),
+    "elu": Row("({0} > 0.0f ? {0} * {2} : expm1f({0} * {3}) * {1} * {2})", (1.0, 1.0, 1.0),
+               "({0} > 0.0f ? {0} : expm1f({0}))"),
+    "celu": Row("({0} > 0.0f ? {0} : {1} * expm1f({0} / {1}))", (1.0,),
+                "({0} > 0.0f ? {0} : expm1f({0}))"),
     "selu": Row("1.0507009873554805f * ({0} > 0.0f ? {0} : 1.6732632423543772f * expm1f({0}))"),
     "leaky_relu": Row("({0} > 0.0f ? {0} : {0} * {1})", (0.01,)),
     "prelu": Row("({0} > 0.0f ? {0} : {0} * {1})"),
@@ -148,14 +152,46 @@ OF_INTEGERS = {
     "masked_fill", "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or",
 }  # fmt: skip
 
+# Right operands that leave the left one as it is.
+NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "div": 1}
+COMMUTATIVE = ("add", "mul")
+
+
+def unchanged(b, name, operands):
+    """Returns the operand that a row leaves as it is, such as the x of x * 1, or None."""
+    if name not in NEUTRAL:
+        return None
+    pairs = [operands, operands[::-1]] if name in COMMUTATIVE else [operands]
+    for x, other in pairs:
+        if not isinstance(x, Value) or not x.dtype.is_floating_point:
+            continue
+        if isinstance(other, Value) and (other.kind != "constant" or other.dims):
+            continue
+        number = other.number if isinstance(other, Value) else other
+        if number == NEUTRAL[name] and b.promoted([x, b.as_value(other)]) == x.dtype:
+            return x
+    return None
+
+
+def is_negative(operand):
+    return isinstance(operand, (int, float)) and operand < 0
+
 
 def apply_row(b, name, *operands):
     """Returns the row's value. Operands are values and numbers."""
+    same = unchanged(b, name, operands)
+    if same is not None:
+        return same
+    if name == "add" and is_negative(operands[1]):
+        name, operands = "sub", (operands[0], -operands[1])
     row = ROWS[name]
     tensors = [o for o in operands if isinstance(o, Value) and o.kind != "constant"]
     if tensors and name not in OF_INTEGERS and not any(o.dtype.is_floating_point for o in tensors):
         raise Unsupported(f"{name} of integers")
     operands = [*operands, *row.defaults[len(operands) - 1 :]]
+    text = row.text
+    if row.plain and tuple(operands[1:]) == row.defaults:
+        text, operands = row.plain, operands[:1]
     values = [b.as_value(o) for o in operands]
     known = None
     if row.range is not None:
@@ -163,4 +199,4 @@ def apply_row(b, name, *operands):
     dtype = torch.bool if row.is_condition else None
     if name in ("where", "masked_fill"):
         dtype = b.promoted(values[1:] if name == "where" else [values[0]])
-    return b.pointwise(row.text, *values, dtype=dtype, fold=row.fold, range=known)
+    return b.pointwise(text, *values, dtype=dtype, fold=row.fold, range=known)

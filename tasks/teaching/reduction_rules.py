@@ -238,31 +238,37 @@ def finished(c, losses, reduction):
     raise Unsupported("how a loss is reduced")
 
 
-# The loss of an element x with target y and, as {2}, a number with its default.
+SHORT_HUBER = (
+    "(fabsf({0} - {1}) <= 1.0f ? 0.5f * ({0} - {1}) * ({0} - {1}) : fabsf({0} - {1}) - 0.5f)"
+)
+# The loss of an element x with target y and, as {2}, a number; the number's default, and the loss
+# with it.
 LOSSES = {
-    "mse_loss": ("(({0} - {1}) * ({0} - {1}))", None),
-    "l1_loss": ("fabsf({0} - {1})", None),
-    "soft_margin_loss": ("log1pf(expf(-{0} * {1}))", None),
+    "mse_loss": ("(({0} - {1}) * ({0} - {1}))", None, ""),
+    "l1_loss": ("fabsf({0} - {1})", None, ""),
+    "soft_margin_loss": ("log1pf(expf(-{0} * {1}))", None, ""),
     "smooth_l1_loss": ("(fabsf({0} - {1}) < {2} ? 0.5f * ({0} - {1}) * ({0} - {1}) / {2} "
-                       ": fabsf({0} - {1}) - 0.5f * {2})", 1.0),
+                       ": fabsf({0} - {1}) - 0.5f * {2})", 1.0, SHORT_HUBER),
     "huber_loss": ("(fabsf({0} - {1}) <= {2} ? 0.5f * ({0} - {1}) * ({0} - {1}) "
-                   ": {2} * (fabsf({0} - {1}) - 0.5f * {2}))", 1.0),
-    "kl_div": ("({1} > 0.0f ? {1} * (logf({1}) - {0}) : 0.0f)", None),
+                   ": {2} * (fabsf({0} - {1}) - 0.5f * {2}))", 1.0, SHORT_HUBER),
+    "kl_div": ("({1} > 0.0f ? {1} * (logf({1}) - {0}) : 0.0f)", None, ""),
 }  # fmt: skip
 
 
-def loss(text, default):
+def loss(text, default, short):
     def of(c, x, y, how=1, parameter=default):
         if default is None and parameter:
             raise Unsupported("a loss of another kind")
-        given = [] if default is None else [float(parameter)]
-        return finished(c, c.b.pointwise(text, computed_in_float(x), y, *given), how)
+        computed_in_float(x)
+        if default is None or parameter == default:
+            return finished(c, c.b.pointwise(short or text, x, y), how)
+        return finished(c, c.b.pointwise(text, x, y, float(parameter)), how)
 
     return of
 
 
-for name, (text, default) in LOSSES.items():
-    RULES[name] = loss(text, default)
+for name, row in LOSSES.items():
+    RULES[name] = loss(*row)
 
 
 @rule("binary_cross_entropy_with_logits")

@@ -31,6 +31,14 @@ class ByThread:
         pass
 
 
+def place_of_field(place, k, count):
+    """Returns the index of one of several fields that are stored for a place."""
+    text = place
+    if count > 1:
+        text = f"{f'({place})' if ' ' in place else place} * {count}"
+    return f"{text} + {k}" if k else text
+
+
 def combine_with(e, reduction, state, others):
     names = {f"other_{field}": text for field, text in others.items()}
     e.emit(reduction.combine.format(**state, **names))
@@ -132,7 +140,8 @@ class ByPart(ByBlock):
         fields = reduction.fields
         for k, (field, ctype, _) in enumerate(fields):
             text = state[field] if ctype == "float" else f"__int_as_float({state[field]})"
-            e.emit(f"{self.leads}{out}[blockIdx.x * {len(fields)} + {k}] = {text};")
+            at = place_of_field("blockIdx.x", k, len(fields))
+            e.emit(f"{self.leads}{out}[{at}] = {text};")
 
     def restore(self, e, v, scratch):
         """Combines what the blocks of an earlier kernel found in the parts of this row."""
@@ -143,7 +152,8 @@ class ByPart(ByBlock):
         others = {}
         for k, (field, ctype, _) in enumerate(fields):
             others[field] = f"{state[field]}_part"
-            text = f"{scratch}[(o * {self.parts} + part) * {len(fields)} + {k}]"
+            at = place_of_field(f"o * {self.parts} + part", k, len(fields))
+            text = f"{scratch}[{at}]"
             text = text if ctype == "float" else f"__float_as_int({text})"
             e.emit(f"const {ctype} {others[field]} = {text};")
         combine_with(e, reduction, state, others)

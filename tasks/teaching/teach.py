@@ -12,58 +12,26 @@ unfit, which says why there are no kernels if there are none.
 Whatever the rules do not cover is computed by ATen, as in the reference.
 """
 
+import functools
 import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from explaining import document  # noqa: E402
-from host_program import HostProgram  # noqa: E402
-from lowering import Lowered  # noqa: E402
-from moves import BEST_GUESSES, Moves, is_worth_kernels  # noqa: E402
-from reading import Reference  # noqa: E402
-
-read = {}  # references by the texts of their tasks
+from lesson import Lesson  # noqa: E402
 
 
-def reference_of(task):
-    key = json.dumps(task)
-    if key not in read:
-        cases = [case["sizes"] for case in task["cases"]]
-        try:
-            read[key] = Reference(task["reference"], task["tensors"], cases)
-        except Exception as e:  # what cannot be read is taken as it is
-            read[key] = e
-    return read[key]
-
-
-def variant(task, device, number, seed):
-    """Returns the document of a variant, and why it has no kernels of its own."""
-    moves = Moves(number, seed, task["name"], device)
-    reference = reference_of(task)
-    unfit = str(reference) if isinstance(reference, Exception) else ""
-    program = None
-    if number < BEST_GUESSES and not unfit and not is_worth_kernels(reference):
-        moves.fuses = False
-    if moves.fuses and not unfit:
-        parameters = {t["name"] for t in task["tensors"] if t["is_parameter"]}
-        timed = next((k for k, case in enumerate(task["cases"]) if case["timed"]), 0)
-        try:
-            lowered = Lowered(reference, device, parameters, moves.folds, moves.channels_last)
-            program = HostProgram(lowered, moves.choices, timed)
-        except Exception as e:  # whatever the rules trip over, the reference is right
-            unfit = f"{type(e).__name__}: {e}"
-    return document(task, device, reference, moves, program), unfit
+@functools.lru_cache(maxsize=256)
+def lesson_of(text):
+    """Returns the Lesson of a task and a kind of device. text: both, as JSON."""
+    return Lesson(*json.loads(text))
 
 
 def answer(request):
-    documents, unfit = [], ""
-    for number in range(request["first"], request["first"] + request["count"]):
-        text, why = variant(request["task"], request["device"], number, request["seed"])
-        unfit = unfit or why
-        if text not in documents:
-            documents.append(text)
+    first, count = request["first"], request["count"]
+    lesson = lesson_of(json.dumps([request["task"], request["device"]]))
+    documents, unfit = lesson.variants(range(first, first + count), request["seed"], count)
     return {"documents": documents, "unfit": unfit}
 
 

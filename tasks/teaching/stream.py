@@ -1,0 +1,123 @@
+"""Writes tasks with the teacher's documents without end, for supervised training.
+
+The line of a number depends on the seed, the number and the options, but on no other number. So
+workers share the work by numbers: worker K of W writes K, K + W, K + 2W, ... (--first K --step W).
+
+Nothing is run or judged. The sizes of tasks are drawn within bounds of bytes, not fitted to a time,
+and a task may have results that a judge would not accept.
+
+Every line of standard output is one JSON object with a number. Of a task it has
+    tier: 1 for few statements on matrices and vectors, 2 for everything else.
+    name, task: the task's name, and the text of its file.
+    structure: the canonical hash of the reference's graph (tasks/synthesising/structure.py).
+    documents: distinct texts. The first is the teacher's best guess.
+Of any other number it has
+    skipped: why there is no task.
+
+The program ends when nobody reads its output any more, or after --count numbers.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIBLINGS = [os.path.join(os.path.dirname(HERE), room) for room in ("synthesising", "importing")]
+sys.path[:0] = [HERE, *SIBLINGS]
+
+import torch  # noqa: E402
+from drawing_programs import draw_program_of  # noqa: E402
+from drawn_task import DTYPES, DrawnTask, name_of, random_of  # noqa: E402
+from lesson import Lesson  # noqa: E402
+from moves import BEST_GUESSES  # noqa: E402
+from program import Unfit  # noqa: E402
+from structure import Structure  # noqa: E402
+
+MOST_TRIES = 3  # variants that are written for each document that is wanted
+
+
+def arguments(words=None):
+    parser = argparse.ArgumentParser(description="Writes tasks with the teacher's documents.")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--first", type=int, default=0, help="the first number")
+    parser.add_argument("--step", type=int, default=1, help="from each number to the next")
+    parser.add_argument("--count", type=int, help="how many numbers; without it, no end")
+    parser.add_argument("--variants", type=int, default=4, help="the most documents of a task")
+    parser.add_argument(
+        "--exclude", help="a JSON list of references: their structures are left out"
+    )
+    parser.add_argument("--tier-1-share", type=float, default=0.8)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
+    parser.add_argument("--precision", choices=("strict", "relaxed"), default="strict")
+    return parser.parse_args(words)
+
+
+class Stream:
+    """options: what the command line says. excluded: a set of structures."""
+
+    def __init__(self, options, excluded=frozenset()):
+        self.options, self.excluded = options, excluded
+
+    def line(self, number):
+        """Returns the object that a number's line holds."""
+        try:
+            return {"number": number, **self._material(number)}
+        except Unfit as e:
+            return {"number": number, "skipped": str(e)}
+
+    def _material(self, number):
+        o = self.options
+        random = random_of(o.seed, number)
+        tier = 1 if random.random() < o.tier_1_share else 2
+        program = draw_program_of(tier, random)
+        if program is None:
+            raise Unfit("nothing was drawn")
+        is_relaxed = o.precision == "relaxed"
+        task = DrawnTask(name_of(o.seed, number), program, DTYPES[o.dtype], is_relaxed)
+        task.draw_sizes(o.device)
+        structure = Structure(program.reference()).canonical
+        if structure in self.excluded:
+            raise Unfit("its structure is excluded")
+        return {
+            "tier": tier,
+            "name": task.name,
+            "task": task.text(),
+            "structure": structure,
+            "documents": self._documents(task),
+        }
+
+    def _documents(self, task):
+        """Returns the best guess and drawn variants, and not the reference with settings."""
+        most = self.options.variants
+        drawn = range(BEST_GUESSES, BEST_GUESSES + MOST_TRIES * most)
+        lesson = Lesson(task.description(), self.options.device)
+        documents, unfit = lesson.variants((0, *drawn), self.options.seed, most)
+        if unfit:
+            raise Unfit(f"the teacher cannot lower it: {unfit}")
+        return documents
+
+
+def structures_in(file):
+    """Returns the structures of the references that a file lists."""
+    return frozenset(Structure(one).canonical for one in json.loads(pathlib.Path(file).read_text()))
+
+
+def main():
+    options = arguments()
+    torch.set_num_threads(1)
+    stream = Stream(options, structures_in(options.exclude) if options.exclude else frozenset())
+    numbers = itertools.count(options.first, options.step)
+    try:
+        for number in itertools.islice(numbers, options.count):
+            print(json.dumps(stream.line(number)), flush=True)
+    except BrokenPipeError:
+        # Nobody reads any more. Python would flush once more at exit and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""Tests of tasks/teaching/stream.py: what its lines depend on, and what tasks and documents hold."""
+
+import ast
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "tasks" / "teaching" / "stream.py"
+sys.path[:0] = [str(ROOT / "tasks" / name) for name in ("teaching", "synthesising", "importing")]
+
+from lesson import Lesson  # noqa: E402
+from stream import Stream, arguments  # noqa: E402
+from structure import Structure  # noqa: E402
+
+# Work in C that changes nothing.
+NO_OP = re.compile(r"[*/] 1(\.0f)?(?![\w.])|[+-] 0(\.0f)?(?![\w.])|\b0 [*+]|\b1(\.0f)? \*")
+# What is known once the code is there.
+COUNT = re.compile(r"\b\d+ operat|operations? fused")
+SECTIONS = "## Performance Analysis\n", "\n## Algorithm Design\n", "\n## Code Implementation\n"
+
+
+def command(*options, seed=5):
+    return [sys.executable, "-B", str(PROGRAM), "--seed", str(seed), *map(str, options)]
+
+
+def lines(*options, seed=5, hash_seed="0"):
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    ended = subprocess.run(
+        command(*options, seed=seed), env=environment, capture_output=True, text=True, check=True
+    )
+    return ended.stdout.splitlines()
+
+
+def line(number, *options, seed=5):
+    words = ["--seed", str(seed), *map(str, options)]
+    return Stream(arguments(words)).line(number)
+
+
+def block(document, language):
+    """Returns the text of a document's block, or "" if there is none."""
+    found = re.search(rf"```{language}\n(.*?)```\n", document, re.DOTALL)
+    return found[1] if found else ""
+
+
+def described(text):
+    """Returns what the teacher is told of a task file."""
+    task = tomllib.loads(text)
+    tensors = [
+        {
+            "name": t["name"],
+            "shape": t["shape"],
+            "dtype": t.get("dtype", "float32"),
+            "is_parameter": kind == "parameter",
+        }
+        for kind in ("input", "parameter")
+        for t in task.get(kind, [])
+    ]
+    cases = [{"sizes": c["sizes"], "timed": c.get("timed", False)} for c in task["case"]]
+    return {
+        "name": task["name"],
+        "reference": task["reference"],
+        "relaxed": task.get("precision") == "relaxed",
+        "tensors": tensors,
+        "cases": cases,
+    }
+
+
+class Lines(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.texts = lines("--count", 60, "--tier-1-share", 0.5)
+        cls.all = [json.loads(text) for text in cls.texts]
+        cls.tasks = [one for one in cls.all if "skipped" not in one]
+
+    def test_have_every_number_and_mostly_tasks(self):
+        self.assertEqual([one["number"] for one in self.all], list(range(60)))
+        self.assertGreater(len(self.tasks), 50)
+        self.assertGreater(len({one["structure"] for one in self.tasks}), 50)
+
+    def test_are_the_same_for_the_same_seed_alone(self):
+        again = lines("--count", 8, "--tier-1-share", 0.5, hash_seed="7")
+        self.assertEqual(again, self.texts[:8])
+        for before in self.tasks[:8]:
+            other = line(before["number"], "--tier-1-share", 0.5, seed=6)
+            self.assertNotEqual(other.get("task"), before["task"])
+
+    def test_do_not_depend_on_how_workers_share_the_numbers(self):
+        of_worker = lines("--first", 1, "--step", 3, "--count", 4, "--tier-1-share", 0.5)
+        self.assertEqual(of_worker, self.texts[1:12:3])
+
+    def test_leave_out_excluded_structures(self):
+        excluded = {one["structure"] for one in self.tasks[:5]}
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "excluded"
+            references = [tomllib.loads(one["task"])["reference"] for one in self.tasks[:5]]
+            file.write_text(json.dumps(references))
+            left = lines("--count", 10, "--tier-1-share", 0.5, "--exclude", file)
+        self.assertEqual(len(left), 10)
+        for text, before in zip(left, self.all):
+            one = json.loads(text)
+            if before.get("structure") in excluded:
+                self.assertEqual(set(one), {"number", "skipped"})
+            else:
+                self.assertEqual(one, before)
+
+    def test_have_the_structure_of_the_reference(self):
+        for one in self.tasks[:10]:
+            reference = tomllib.loads(one["task"])["reference"]
+            self.assertEqual(one["structure"], Structure(reference).canonical)
+
+    def test_say_the_tier(self):
+        self.assertEqual({one["tier"] for one in self.tasks}, {1, 2})
+        for one in self.tasks:
+            task = tomllib.loads(one["task"])
+            body = task["reference"].splitlines()[1:-1]
+            ranks = [len(t["shape"]) for t in task["input"]]
+            if one["tier"] == 1:
+                self.assertLessEqual(len(body), 5)
+                self.assertLessEqual(max(ranks), 2)
+                self.assertNotRegex(task["reference"], r"conv\d|_pool\d|group_norm")
+            else:
+                self.assertTrue(len(body) > 5 or max(ranks) > 2, one["name"])
+
+    def test_have_only_the_tier_that_is_asked_for(self):
+        for share, tier in ((1, 1), (0, 2)):
+            made = [line(number, "--tier-1-share", share) for number in range(8)]
+            self.assertEqual({one["tier"] for one in made if "tier" in one}, {tier})
+
+    def test_have_a_timed_case_and_two_small_ones(self):
+        for one in self.tasks:
+            cases = tomllib.loads(one["task"])["case"]
+            self.assertEqual([c.get("timed", False) for c in cases], [True, False, False])
+
+    def test_have_the_documents_that_the_teacher_writes_for_the_task_file(self):
+        for one in self.tasks[:10]:
+            best, _ = Lesson(described(one["task"]), "cuda").variant(0, 5)
+            self.assertEqual(one["documents"][0], best)
+
+    def test_have_distinct_documents_whose_blocks_can_be_read(self):
+        for one in self.tasks:
+            self.assertEqual(len(set(one["documents"])), len(one["documents"]))
+            self.assertTrue(1 <= len(one["documents"]) <= 4)
+            for document in one["documents"]:
+                places = [document.find(section) for section in SECTIONS]
+                self.assertEqual(places[0], 0)
+                self.assertEqual(places, sorted(places))
+                tomllib.loads(block(document, "toml"))
+                function = ast.parse(block(document, "python")).body[-1]
+                self.assertEqual(function.name, "forward")
+
+    def test_have_documents_without_no_ops_and_counts(self):
+        documents = [d for one in self.tasks for d in one["documents"]]
+        self.assertTrue(any(block(d, "cuda") for d in documents))
+        for document in documents:
+            self.assertNotRegex(block(document, "cuda"), NO_OP)
+            self.assertNotRegex(document, COUNT)
+
+
+class Streams(unittest.TestCase):
+    def test_end_quietly_when_nobody_reads(self):
+        with tempfile.TemporaryFile("w+") as errors:
+            with subprocess.Popen(command(), stdout=subprocess.PIPE, stderr=errors) as process:
+                self.assertEqual(json.loads(process.stdout.readline())["number"], 0)
+                process.stdout.close()
+                self.assertEqual(process.wait(timeout=120), 0)
+            errors.seek(0)
+            self.assertEqual(errors.read(), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
