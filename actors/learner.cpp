@@ -16,12 +16,29 @@ namespace {
 
 constexpr std::uint32_t all_ready_groups = std::numeric_limits<std::uint32_t>::max();
 
+// Of a stream's documents that were judged, at most this share may be wrong, from so many on.
+constexpr double most_wrong_share = 0.01;
+constexpr std::size_t least_sampled_documents = 100;
+
 std::size_t sum(const std::map<std::string, std::size_t>& by_type) {
   return std::accumulate(by_type.begin(), by_type.end(), std::size_t{0},
                          [](std::size_t s, const auto& entry) { return s + entry.second; });
 }
 
 }  // namespace
+
+void stream_sample::count(const schema::ScoredGroup::Reader& scored) {
+  for (const auto result : scored.getResults()) {
+    if (is_inconclusive(result.getOutcome())) continue;
+    ++documents;
+    wrong += result.getOutcome() == Outcome::OK ? 0 : 1;
+  }
+  const double allowed = most_wrong_share * static_cast<double>(documents);
+  if (documents < least_sampled_documents || static_cast<double>(wrong) <= allowed) return;
+  throw std::runtime_error(std::to_string(wrong) + " of " + std::to_string(documents) +
+                           " documents of the stream that were judged are not ok, more than 1 % "
+                           "(`hone pool ls` says why)");
+}
 
 void learner_state::schedule_tick(std::chrono::milliseconds delay) {
   const auto at = self->system().clock().now() + delay;
@@ -120,12 +137,14 @@ void learner_state::work() {
 
 void learner_state::admit(const schema::ScoredGroup::Reader& scored) {
   plan->admit(scored);
+  if (options.streams) sample.count(scored);
   ++admitted_by_type[scored.getGroup().getDraw().getDeviceType()];
 }
 
 // Returns true if enough of the corpus is judged on one of the device types: a fast type does not
 // wait for a slow one.
 bool learner_state::has_enough_of_corpus() const {
+  if (options.streams) return true;
   if (options.corpus_groups.empty()) return !options.awaits_corpus;
   return std::any_of(
       options.corpus_groups.begin(), options.corpus_groups.end(), [&](const auto& of_type) {

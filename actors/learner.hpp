@@ -40,6 +40,8 @@ struct learner_options {
   std::function<std::unique_ptr<curriculum>()> make_curriculum;
   // Numbers of corpus groups that will enter the pool, by device type.
   std::map<std::string, std::size_t> corpus_groups;
+  // Supervised fine-tuning draws from a stream, of which the corpus groups are a sample.
+  bool streams = false;
   // The corpus has documents, and no device type has any to judge yet: the nodes that bring devices
   // have not joined.
   bool awaits_corpus = false;
@@ -61,6 +63,16 @@ struct learner_options {
   bool has_thread_for_writing = true;
   std::function<void(const std::string&)> log;                              // receives log lines
   std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
+};
+
+// The documents of a stream that were judged. What the policy imitates was not, so a fault of the
+// teacher or of a device must show here.
+struct stream_sample {
+  std::size_t documents = 0;
+  std::size_t wrong = 0;
+  // Counts the documents of a group. Throws std::runtime_error if more than 1 % of at least a
+  // hundred are not ok.
+  void count(const schema::ScoredGroup::Reader& scored);
 };
 
 // Owns the stage of learning. For each step it takes ready groups from the pool, trains, hands the
@@ -97,6 +109,7 @@ struct learner_state {
   std::optional<Stage> requested_stage;  // stage of the request for a batch without a reply yet
   std::set<group_id> admitted;           // corpus groups admitted since the last version
   std::map<std::string, std::size_t> admitted_by_type;  // corpus groups admitted in all
+  stream_sample sample;
   bool slice_is_due = false;  // a slice of supervised training waits for its lease
   bool batch_is_due = false;  // so does a batch
   bool comparing = false;

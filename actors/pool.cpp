@@ -233,9 +233,10 @@ void pool_state::open(const pool_actor_options& options) {
   std::vector<task_id> learned;
   std::vector<task_id> held_out;
   for (const auto& t : tasks->all()) {
-    const bool is_held_out = tasks->is_held_out(t->id);
-    owned->add_task(to_record(*t, is_held_out));
-    (is_held_out ? held_out : learned).push_back(t->id);
+    const task_role role = tasks->role_of(t->id);
+    owned->add_task(to_record(*t, role));
+    if (role == task_role::learned) learned.push_back(t->id);
+    if (role == task_role::held_out) held_out.push_back(t->id);
   }
   owned->commit();
   schedule = std::make_unique<draw_schedule>(learned, options.draws, held_out);

@@ -52,6 +52,13 @@ struct configuration {
     bool timed = true;
   } corpus;
   struct {
+    std::size_t workers = 0;
+    std::uint32_t variants = 1;
+    double tier_1_share = 0.8;
+    std::uint32_t judge_one_in = 200;
+    std::uint64_t most_judged = 500;
+  } stream;
+  struct {
     std::string prompt_template;
     std::string format = "auto";
   } prompt;

@@ -44,10 +44,10 @@ void check_policy(const configuration& c, const Refuse& refuse) {
 template <class Refuse>
 void check_stages(const configuration& c, const Refuse& refuse) {
   if (c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.corpus.folder.empty() &&
-      c.corpus.taught == 0)
+      c.corpus.taught == 0 && c.stream.workers == 0)
     refuse("corpus.folder",
            "is missing: the sft stage learns from a corpus (or from what the teacher writes, with "
-           "corpus.taught)");
+           "corpus.taught or stream.workers)");
   const auto must_fit = [&](const std::string& stage, std::int64_t steps, std::int64_t groups) {
     if (steps > 0 && groups > static_cast<std::int64_t>(c.pool.draws.max_groups))
       refuse(stage + ".groups",

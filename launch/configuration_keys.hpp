@@ -114,6 +114,28 @@ void visit_task_keys(Visitor& v, configuration& c) {
 }
 
 template <class Visitor>
+void visit_stream_keys(Visitor& v, configuration& c) {
+  if (!v.enter("stream",
+               "Synthesised tasks for the sft stage. Code: policy/training/pair_stream.hpp."))
+    return;
+  v.value(
+      "workers",
+      "Processes, a core each, that draw tasks and have the teacher solve them while the policy "
+      "learns from them instead of the corpus; 0 for no stream. Code: tasks/teaching/stream.py.",
+      c.stream.workers, 0, 1024);
+  v.value("variants", "Most documents of a task.", c.stream.variants, 1, 64);
+  v.value("tier_1_share",
+          "Share of the easier tasks: five statements at most, on matrices and rows.",
+          c.stream.tier_1_share, 0, 1);
+  v.value("judge_one_in",
+          "Of so many tasks, one has its documents judged. The run ends if more than 1 % of these "
+          "are not ok.",
+          c.stream.judge_one_in, 1);
+  v.value("most_judged", "Most tasks whose documents are judged.", c.stream.most_judged, 0, 100000);
+  v.leave();
+}
+
+template <class Visitor>
 void visit_pool_keys(Visitor& v, configuration& c) {
   if (!v.enter(
           "pool",
@@ -322,6 +344,7 @@ void visit_keys(Visitor& v, configuration& c) {
   visit_run_keys(v, c);
   visit_node_keys(v, c);
   visit_task_keys(v, c);
+  visit_stream_keys(v, c);
   visit_policy_keys(v, c);
   visit_generation_keys(v, c);
   visit_pool_keys(v, c);

@@ -141,10 +141,11 @@ task load_task(const std::filesystem::path& path) {
 
 namespace {
 
-record<schema::Task> make_record(const task& t, bool is_held_out, bool has_data) {
+record<schema::Task> make_record(const task& t, task_role role, bool has_data) {
   record_builder<schema::Task> stored;
   t.id.store(stored->initId());
-  stored->setHeldOut(is_held_out);
+  stored->setHeldOut(role == task_role::held_out);
+  stored->setIsSample(role == task_role::sample);
   stored->setName(t.name);
   stored->setText(t.text);
   auto files = stored->initDataFiles(static_cast<unsigned>(t.data_files.size()));
@@ -157,11 +158,11 @@ record<schema::Task> make_record(const task& t, bool is_held_out, bool has_data)
 
 }  // namespace
 
-record<schema::Task> to_record(const task& t, bool is_held_out) {
-  return make_record(t, is_held_out, true);
-}
+record<schema::Task> to_record(const task& t, task_role role) { return make_record(t, role, true); }
 
-record<schema::Task> to_record_without_data(const task& t) { return make_record(t, false, false); }
+record<schema::Task> to_record_without_data(const task& t) {
+  return make_record(t, task_role::learned, false);
+}
 
 task with_data(schema::Task::Reader stored, std::vector<data_file> files) {
   const std::string name = "task " + std::string(view(stored.getName()));

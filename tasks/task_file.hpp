@@ -156,9 +156,16 @@ std::string print_contents(const tensor_spec& tensor);
 // Names the tensors that the task declares `fixed`: "scale, offset". Empty if there are none.
 std::string fixed_tensors(const task& t);
 
-// Convert a task to the record that the pool stores, and back. `is_held_out`: the run only
-// evaluates the task. from_record() parses the text again and throws format_error.
-record<schema::Task> to_record(const task& t, bool is_held_out = false);
+// Why a run has a task.
+enum class task_role {
+  learned,   // variants are drawn for it, and learned from
+  held_out,  // it only shows what the policy has learned
+  sample,    // of the stream of synthesised tasks: its documents are judged, nothing else
+};
+
+// Convert a task to the record that the pool stores, and back. from_record() parses the text again
+// and throws format_error.
+record<schema::Task> to_record(const task& t, task_role role = task_role::learned);
 task from_record(schema::Task::Reader stored);
 // Convert between a task and its record without the bytes of its data files, which may be larger
 // than a record may be. `files` are the data files, whose names the record has. with_data() also

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,15 +16,21 @@ namespace hone {
 // return nullptr if there is no such task.
 class task_table {
  public:
-  // A run does not learn from a task that is held out: it only shows what the policy has learned.
-  void add(task t, bool is_held_out = false) {
+  void add(task t, task_role role = task_role::learned) {
     auto owned = std::make_shared<const task>(std::move(t));
     by_id_[owned->id] = owned;
     by_name_.emplace(owned->name, owned);
     order_.push_back(owned);
-    if (is_held_out) held_out_.insert(owned->id);
+    roles_[owned->id] = role;
   }
-  bool is_held_out(task_id id) const { return held_out_.contains(id); }
+  // Returns the role of a task of the table.
+  task_role role_of(task_id id) const { return roles_.at(id); }
+  bool is_held_out(task_id id) const { return role_of(id) == task_role::held_out; }
+  // Returns the number of tasks that have this role.
+  std::size_t count(task_role role) const {
+    return static_cast<std::size_t>(std::count_if(
+        roles_.begin(), roles_.end(), [role](const auto& one) { return one.second == role; }));
+  }
   std::shared_ptr<const task> find(task_id id) const {
     const auto found = by_id_.find(id);
     return found != by_id_.end() ? found->second : nullptr;
@@ -39,7 +45,7 @@ class task_table {
   std::map<task_id, std::shared_ptr<const task>> by_id_;
   std::map<std::string, std::shared_ptr<const task>, std::less<>> by_name_;  // the first of a name
   std::vector<std::shared_ptr<const task>> order_;
-  std::set<task_id> held_out_;
+  std::map<task_id, task_role> roles_;
 };
 
 }  // namespace hone

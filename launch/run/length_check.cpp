@@ -131,6 +131,7 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
   length_check check(context, static_cast<std::size_t>(c.generation.options.max_new_tokens),
                      exemplars);
   for (const auto& t : tasks.all()) {
+    if (tasks.role_of(t->id) == task_role::sample) continue;
     const longest_document& its = longest[t->name];
     const auto length = [&](std::uint32_t shown) {
       return codec.encode_prompt(prompt_with_exemplars(*t, prompts, its.document, shown)).size();

@@ -23,6 +23,7 @@
 #include "launch/run/run_folder.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/run/start_check.hpp"
+#include "launch/run/stream_inputs.hpp"
 #include "launch/stop_signals.hpp"
 #include "launch/system.hpp"
 #include "network/thread_priority.hpp"
@@ -63,19 +64,18 @@ class run_process {
 
   int execute() {
     if (options_.dry_run) return describe(check_start(c_, core_wait(options_.waits_for_cores)));
-    const auto tasks = std::make_shared<const task_table>(load_tasks(c_));
-    const auto corpus = read_corpus(c_, *tasks);
-    const auto documents = choose_documents(c_, *tasks, corpus);
+    task_table loaded = load_tasks(c_);
+    const auto corpus = read_corpus(c_, loaded);
+    auto documents = choose_documents(c_, loaded, corpus);
     const auto prompts = load_prompts(c_);
-    const start_findings found = check_corpus(c_, *tasks, corpus, documents);
+    const start_findings found = check_corpus(c_, loaded, corpus, documents);
     if (!found.problems.empty()) throw std::runtime_error(joined(found.problems));
     folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
     const auto say = [this](const std::string& line) { view_.message(line); };
-    run_folder::resume_point from;
-    if (options_.resume) from = find_resume_point(*folder_, say);
-    refuse_to_mix(from.scored_device_types);
-    if (options_.more_contrastive_steps > 0) extend_contrastive_stage(from);
+    const run_folder::resume_point from = find_begin(say);
     if (options_.more_contrastive_steps == 0 && from.is_finished()) return leave_finished_run();
+    const std::filesystem::path excluded = prepare_stream(loaded, documents);
+    const auto tasks = std::make_shared<const task_table>(std::move(loaded));
     folder_->write("config.toml", print_configuration(c_, false));
     for (const std::string& note : found.notes) say(note);
     if (!c_.node.devices.empty() && is_simulated(c_.node.devices.front()))
@@ -102,6 +102,7 @@ class run_process {
         .devices = devices,
         .corpus_groups =
             make_corpus_groups(documents, *tasks, device_types_of(devices), c_.corpus.timed),
+        .stream_excludes = excluded,
         .corpus_awaits_nodes = devices.empty() && !documents.empty(),
         .on_new_type = [me = caf::actor(supervisor.ptr())](
                            const std::string& type) { caf::anon_send(me, corpus_atom_v, type); },
@@ -123,6 +124,27 @@ class run_process {
   }
 
  private:
+  // Returns where the run goes on, or begins.
+  run_folder::resume_point find_begin(const std::function<void(const std::string&)>& say) {
+    run_folder::resume_point from;
+    if (options_.resume) from = find_resume_point(*folder_, say);
+    refuse_to_mix(from.scored_device_types);
+    if (options_.more_contrastive_steps > 0) extend_contrastive_stage(from);
+    return from;
+  }
+
+  // Adds what is judged of the stream. Returns the file of what the stream leaves out; empty
+  // without a stream.
+  std::filesystem::path prepare_stream(task_table& tasks,
+                                       std::vector<corpus_document>& documents) const {
+    if (c_.stream.workers == 0) return {};
+    const std::filesystem::path file = folder_->path() / "stream_excludes.json";
+    exclude_held_out(tasks, file);
+    for (corpus_document& one : add_stream_sample(c_, file, tasks))
+      documents.push_back(std::move(one));
+    return file;
+  }
+
   void say_what_is_left_to_nodes() {
     if (c_.node.devices.empty())
       view_.message(

@@ -10,6 +10,7 @@
 #include "actors/work_queue.hpp"
 #include "launch/generator_setup.hpp"
 #include "launch/run/run_inputs.hpp"
+#include "launch/run/stream_inputs.hpp"
 #include "launch/system.hpp"
 #include "launch/task_copies.hpp"
 #include "messages/versions.hpp"
@@ -198,10 +199,22 @@ class actor_starter {
                     [this](const std::string& device) { return is_distant(device); });
     options.log = parts_.log;
     options.metrics = parts_.metrics;
+    options.streams = settings_.stream.workers > 0;
     options.make_curriculum = [&settings = settings_, prompts = parts_.prompts,
-                               tasks = parts_.tasks] {
-      return std::make_unique<curriculum>(settings.learner.plan, make_trainer(settings), prompts,
-                                          *tasks, settings.seed);
+                               tasks = parts_.tasks, excluded = parts_.stream_excludes,
+                               types = device_types_of(devices_)] {
+      auto made = std::make_unique<curriculum>(settings.learner.plan, make_trainer(settings),
+                                               prompts, *tasks, settings.seed);
+      if (settings.stream.workers == 0) return made;
+      const lesson_process::settings chosen = stream_settings(settings, excluded);
+      made->read_stream(
+          [chosen](std::uint64_t first, std::uint64_t step) {
+            return std::make_unique<lesson_process>(chosen, first, step);
+          },
+          {.threads = settings.stream.workers,
+           .seed = settings.seed,
+           .device_type = types.empty() ? chosen.device_kind : types.front()});
+      return made;
     };
     started_.learner = system_.spawn<caf::detached>(learner_behavior, options, started_.pool,
                                                     caf::actor(supervisor_.ptr()));

@@ -38,7 +38,8 @@ struct run_parts {
   std::shared_ptr<const prompt_template> prompts;
   std::vector<planned_device> devices;
   std::vector<group_record> corpus_groups;
-  bool corpus_awaits_nodes = false;  // there are documents, and no device here to judge them
+  std::filesystem::path stream_excludes;  // exclude_held_out(); empty without a stream
+  bool corpus_awaits_nodes = false;       // there are documents, and no device here to judge them
 
   // Called on the actors' threads. `on_new_type`: a joined node has brought the first device of a
   // type.

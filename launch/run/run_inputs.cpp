@@ -80,7 +80,8 @@ task_table load_tasks(const configuration& c) {
     if (!t.has_result)
       throw format_error(c.file.string(), 0, "tasks",
                          "'" + t.name + "' has no result (has_result = false)");
-    table.add(std::move(t), held_out.contains(file.stem()));
+    const bool is_held_out = held_out.contains(file.stem());
+    table.add(std::move(t), is_held_out ? task_role::held_out : task_role::learned);
   }
   for (const std::string& name : held_out) {
     if (!seen.contains(folder / (name + ".toml")))
@@ -150,9 +151,10 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
       const std::size_t stride = list.size() % 7 != 0 ? 7 : 1;
       if (round >= list.size()) continue;
       const task& t = *tasks.find(name);
+      const task_role role = tasks.role_of(t.id);
+      const bool is_timed = role == task_role::learned ? timed : role == task_role::held_out;
       for (const std::string& type : device_types)
-        groups.push_back(corpus_group(*list[round * stride % list.size()], t, type,
-                                      timed || tasks.is_held_out(t.id)));
+        groups.push_back(corpus_group(*list[round * stride % list.size()], t, type, is_timed));
     }
   }
   return groups;
@@ -183,11 +185,9 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_ta
   };
   stage_work contrastive{samples(plan.contrastive.steps, plan.contrastive.groups), {}};
   if (plan.contrastive.minutes > 0) contrastive.limit_s = plan.contrastive.minutes * 60;
-  const auto held_out =
-      static_cast<double>(std::count_if(tasks.all().begin(), tasks.all().end(),
-                                        [&](const auto& t) { return tasks.is_held_out(t->id); }));
+  const auto held_out = static_cast<double>(tasks.count(task_role::held_out));
   const comparison_stage_options& o = plan.comparison;
-  double learned = static_cast<double>(tasks.all().size()) - held_out;
+  auto learned = static_cast<double>(tasks.count(task_role::learned));
   if (o.tasks > 0) learned = std::min(learned, static_cast<double>(o.tasks));
   if (plan.contrastive.steps == 0) learned = 0;
   double kept = begins_random(c) ? 0 : 1;  // versions that write for held-out tasks

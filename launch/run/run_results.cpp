@@ -51,6 +51,7 @@ class results_reader {
       if (std::string fixed = fixed_tensors(from_record(*t)); !fixed.empty())
         found_.fixed[task_id(t->getId())] = std::move(fixed);
       if (t->getHeldOut()) held_out_.emplace(t->getId());
+      if (t->getIsSample()) samples_.emplace(t->getId());
     }
   }
 
@@ -86,7 +87,8 @@ class results_reader {
           found_.measurements += e->getMeasurements().size();
           known_outcome& known = known_[{key.variant, index_of(key.device_type), key.scope}];
           if (key.judge >= known.judge) known = {key.judge, e->getOutcome(), e->getScore()};
-          if (key.scope == 0) count_evaluation(key, *e, versions[key.judge]);
+          if (key.scope == 0 && !samples_.contains(task_id(e->getTaskId())))
+            count_evaluation(key, *e, versions[key.judge]);
         });
     if (versions.empty()) return;
     judged_by& newest = versions.rbegin()->second;
@@ -263,6 +265,7 @@ class results_reader {
 
   pool_inspector pool_;
   std::set<task_id> held_out_;
+  std::set<task_id> samples_;                     // of the stream
   std::map<std::string, std::uint32_t> indices_;  // of device types
   std::unordered_map<outcome_key, known_outcome, hash_of_id> known_;
   variant_set corpus_variants_;

@@ -34,7 +34,7 @@ constexpr double least_share_with_others = 0.1;
 constexpr std::size_t tried_tasks = 3;
 
 bool learns_from_corpus(const configuration& c) {
-  return c.policy.kind == "model" && c.learner.plan.sft.updates > 0;
+  return c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.stream.workers == 0;
 }
 
 // Returns the memory that is free on this machine in bytes, or nullopt if it is unknown.

@@ -11,6 +11,7 @@ struct Task {
   text @2 :Text $Identity.required;           # the task file, unchanged
   dataFiles @3 :List(DataFile);
   heldOut @4 :Bool;                           # the run only evaluates it
+  isSample @5 :Bool;                          # of the stream: only documents are judged
 
   struct DataFile {
     name @0 :Text $Identity.required;         # as the task file names it

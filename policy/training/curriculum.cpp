@@ -16,13 +16,17 @@ std::map<std::string, prompt_facts> facts_by_task(const task_table& tasks) {
   std::map<std::string, prompt_facts> facts;
   record_builder<schema::Draw> empty;
   const auto draw = empty.finish();
-  for (const auto& t : tasks.all()) facts[t->name] = facts_for(*t, *draw);
+  for (const auto& t : tasks.all()) {
+    if (tasks.role_of(t->id) == task_role::learned) facts[t->name] = facts_for(*t, *draw);
+  }
   return facts;
 }
 
-// Texts of a checkpoint: the state of the random stream, and that of the data set's draws.
+// Texts of a checkpoint: the state of the random stream, that of the data set's draws, and the
+// place in the stream of pairs.
 constexpr const char* random_key = "curriculum.random";
 constexpr const char* sft_draws_key = "sft.draws";
+constexpr const char* sft_stream_key = "sft.stream";
 
 double score_of(const schema::ScoredGroup::Result::Reader& result) {
   return result.getOutcome() == Outcome::OK ? result.getScore() : 0;
@@ -84,6 +88,12 @@ curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> lea
                                             static_cast<std::size_t>(trainer_->context())});
 }
 
+void curriculum::read_stream(pair_stream::open_source open, pair_stream::options o) {
+  if (!trainer_) return;
+  o.context = static_cast<std::size_t>(trainer_->context());
+  stream_ = std::make_unique<pair_stream>(std::move(open), trainer_->codec(), *prompts_, o);
+}
+
 std::optional<double> curriculum::seconds_left() const {
   if (stage_ != Stage::CONTRASTIVE || options_.contrastive.minutes <= 0) return std::nullopt;
   return 60 * options_.contrastive.minutes -
@@ -113,7 +123,7 @@ bool curriculum::advance() {
 void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
   const auto group = scored.getGroup();
   const auto t = tasks_->find(task_id(group.getDraw().getTaskId()));
-  if (t == nullptr || tasks_->is_held_out(t->id) || !sft_data_) return;
+  if (t == nullptr || tasks_->role_of(t->id) != task_role::learned || !sft_data_) return;
   for (unsigned i = 0; i < group.getRollouts().size(); ++i) {
     const auto result = scored.getResults()[i];
     if (result.getOutcome() != Outcome::OK) continue;
@@ -138,7 +148,8 @@ double curriculum::sft_update() {
     return 0;
   }
   std::vector<sft_example> batch;
-  for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sft_data_->next(random_));
+  for (std::int64_t i = 0; i < options_.sft.batch; ++i)
+    batch.push_back(stream_ ? stream_->next() : sft_data_->next(random_));
   const double loss =
       trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
   ++sft_updates_;
@@ -153,6 +164,14 @@ curriculum::numbers curriculum::end_sft_step() {
                {"rate", options_.sft.rate.at(sft_updates_)},
                {"updates", static_cast<double>(sft_updates_)},
                {"documents", static_cast<double>(documents())}};
+  if (stream_) {
+    const pair_stream::counts& now = stream_->so_far();
+    n["documents"] = static_cast<double>(now.pairs);
+    n["lessons"] = static_cast<double>(now.lessons);
+    n["lessons_skipped"] = static_cast<double>(now.skipped);
+    n["pairs_too_long"] = static_cast<double>(now.too_long);
+    n["stream_wait_s"] = now.waited_s;
+  }
   count_work(n);
   loss_sum_ = 0;
   updates_at_version_ = sft_updates_;
@@ -275,6 +294,7 @@ taken_checkpoint curriculum::take_checkpoint() const {
                                  {"sft_step_begin", static_cast<double>(updates_at_step_begin_)}},
                                 {{random_key, random.str()}}};
   if (sft_data_) progress.texts[sft_draws_key] = sft_data_->state();
+  if (stream_) progress.texts[sft_stream_key] = stream_->state();
   if (trainer_) return trainer_->take_checkpoint(std::move(progress));
   return [progress](const std::filesystem::path& folder) { save_checkpoint(folder, progress); };
 }
@@ -297,6 +317,8 @@ void curriculum::load(const std::filesystem::path& checkpoint) {
     std::istringstream(random->second) >> random_;
   const auto draws = progress.texts.find(sft_draws_key);
   if (sft_data_ && draws != progress.texts.end()) sft_data_->restore(draws->second);
+  const auto place = progress.texts.find(sft_stream_key);
+  if (stream_ && place != progress.texts.end()) stream_->restore(place->second);
 }
 
 void curriculum::load_reference(const std::filesystem::path& checkpoint) {

@@ -14,6 +14,7 @@
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/training.capnp.h"
+#include "policy/training/pair_stream.hpp"
 #include "policy/training/rewards.hpp"
 #include "policy/training/sft_data_set.hpp"
 #include "policy/training/trainer.hpp"
@@ -101,6 +102,10 @@ class curriculum {
              std::shared_ptr<const prompt_template> prompts, const task_table& tasks,
              std::uint64_t seed);
 
+  // Has supervised fine-tuning draw pairs from a stream instead of the data set. Its context is the
+  // trainer's. Must come before load(). Does nothing for a scripted policy.
+  void read_stream(pair_stream::open_source open, pair_stream::options o);
+
   Stage stage() const { return stage_; }
   // Returns the number of steps that are finished in this stage.
   std::int64_t step() const { return step_; }
@@ -120,11 +125,11 @@ class curriculum {
   void admit(const schema::ScoredGroup::Reader& scored);
   // Returns the number of documents in the data set; 0 for a scripted policy.
   std::size_t documents() const { return sft_data_ ? sft_data_->size() : 0; }
-  // Returns true if sft_update() may be called: the data set has a document, or the policy is
-  // scripted.
-  bool can_update() const { return !trainer_ || documents() > 0; }
-  // Makes one update on documents drawn from the data set. Returns the loss before the update; 0
-  // for a scripted policy.
+  // Returns true if sft_update() may be called: the data set has a document, there is a stream, or
+  // the policy is scripted.
+  bool can_update() const { return !trainer_ || stream_ || documents() > 0; }
+  // Makes one update on documents drawn from the data set or the stream. Returns the loss before
+  // the update; 0 for a scripted policy.
   double sft_update();
   std::int64_t sft_updates_left_in_step() const;
   // Returns true if an update was made since the last version.
@@ -165,6 +170,7 @@ class curriculum {
   std::shared_ptr<const prompt_template> prompts_;
   const task_table* tasks_;
   std::optional<sft_data_set> sft_data_;
+  std::unique_ptr<pair_stream> stream_;  // null: pairs come from the data set
   std::mt19937_64 random_;
   Stage stage_ = Stage::SFT;
   std::chrono::steady_clock::time_point stage_began_ = std::chrono::steady_clock::now();

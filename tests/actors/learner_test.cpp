@@ -144,5 +144,42 @@ TEST_F(LearnerActor, BeginsOnceEnoughOfTheCorpusIsJudgedOnOneTypeOfDevice) {
   EXPECT_EQ(take_commit().step->getGroups().size(), 2U);
 }
 
+TEST_F(LearnerActor, LearnsFromAStreamWithoutWaitingForItsSample) {
+  options_.plan.sft.updates = options_.plan.sft.updates_per_step = 4;
+  options_.plan.sft.begin_with = 1;
+  options_.corpus_groups = {{"fast", 200}};
+  options_.streams = true;
+  start();
+  take_commit();
+  next_weights();
+  EXPECT_EQ(take_commit().step->getStage(), Stage::SFT) << "nothing of the sample is judged";
+}
+
+// Counts documents of a stream, of which this many are wrong, and then one more that could not be
+// judged.
+stream_sample counted(int documents, int wrong) {
+  stream_sample sample;
+  const batch_record batch = batch_of({corpus_group("a", "fast")}, Stage::SFT);
+  record_builder<schema::TrainingBatch> other(*batch);
+  const auto result = [&](Outcome outcome) {
+    other->getGroups()[0].getResults()[0].setOutcome(outcome);
+    sample.count(other->getGroups()[0].asReader());
+  };
+  for (int i = 0; i < documents; ++i) result(i < wrong ? Outcome::WRONG_RESULT : Outcome::OK);
+  result(Outcome::INFRASTRUCTURE);
+  return sample;
+}
+
+TEST(StreamSample, EndsTheRunIfMoreThanOnePercentIsWrong) {
+  EXPECT_EQ(counted(99, 50).wrong, 50U) << "too few to tell";
+  EXPECT_EQ(counted(200, 1).documents, 200U);
+  try {
+    counted(100, 2);
+    ADD_FAILURE() << "2 % is too much";
+  } catch (const std::runtime_error& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("2 of 100 documents of the stream"));
+  }
+}
+
 }  // namespace
 }  // namespace hone

@@ -11,6 +11,7 @@
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
 #include "policy/training/curriculum.hpp"
+#include "tests/support/counted_lessons.hpp"
 #include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -173,6 +174,31 @@ TEST_F(Resumption, NeedsTheReferencePolicyOfTheStagesStart) {
   resumed->take_checkpoint()(folder_ / "other");
   EXPECT_TRUE(weights_of(folder_ / "other") != weights_of(folder_ / "2"))
       << "the test would not notice a wrong reference";
+}
+
+TEST_F(Resumption, GoesOnWithTheNextPairOfAStream) {
+  options_.self_supervised.steps = options_.contrastive.steps = 0;
+  const auto make_streaming = [&](std::size_t threads) {
+    auto c = make();
+    c->read_stream(testing_support::counted_lessons::open,
+                   {.threads = threads, .seed = 5, .device_type = "cpu"});
+    return c;
+  };
+  const auto whole = make_streaming(1);
+  EXPECT_TRUE(whole->can_update()) << "a stream needs no corpus";
+  for (int s = 0; s < 3; ++s) {
+    whole->take_checkpoint()(folder_ / std::to_string(s));
+    make_step(*whole, s);
+  }
+  whole->take_checkpoint()(folder_ / "end");
+  for (int from = 0; from < 3; ++from) {
+    const auto resumed = make_streaming(2);
+    resumed->load(folder_ / std::to_string(from));
+    for (int s = from; s < 3; ++s) make_step(*resumed, s);
+    const auto again = folder_ / ("from " + std::to_string(from));
+    resumed->take_checkpoint()(again);
+    EXPECT_TRUE(weights_of(again) == weights_of(folder_ / "end")) << "from step " << from;
+  }
 }
 
 }  // namespace

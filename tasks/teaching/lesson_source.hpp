@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "process/child_process.hpp"
+#include "process/line_connection.hpp"
+
+namespace hone {
+
+// A synthesised task with the documents that the teacher has written for it. Nothing has judged
+// them.
+struct lesson {
+  std::uint64_t number = 0;
+  std::uint32_t tier = 0;              // 1: few statements on matrices and rows; 2: others
+  std::string name;                    // of the task
+  std::string task;                    // text of the task file
+  std::vector<std::string> documents;  // distinct
+  std::string skipped;                 // why the number has no task; empty if it has one
+};
+
+// Gives lessons whose content depends on a seed and their number alone. Confined to one thread.
+class lesson_source {
+ public:
+  virtual ~lesson_source() = default;
+  // Blocks until the next lesson is there. Throws std::runtime_error.
+  virtual lesson next() = 0;
+};
+
+// The lessons number `first`, `first` + `step`, ... of a process that draws tasks and has the
+// teacher write for them (stream.py). The process starts with the first lesson, on the thread that
+// asks for it, and ends with that thread or with this object.
+class lesson_process final : public lesson_source {
+ public:
+  struct settings {
+    std::filesystem::path python;   // interpreter with torch
+    std::filesystem::path program;  // stream.py
+    std::uint64_t seed = 1;
+    std::uint32_t variants = 1;      // most documents of a lesson
+    double tier_1_share = 1;         // share of the lessons that are of tier 1
+    std::string device_kind;         // "cpu" or "cuda"
+    std::filesystem::path excluded;  // file of structures that no lesson may have; empty: none
+  };
+  lesson_process(settings chosen, std::uint64_t first, std::uint64_t step)
+      : settings_(std::move(chosen)), first_(first), step_(step) {}
+  lesson next() override;
+
+ private:
+  void start();
+
+  settings settings_;
+  std::uint64_t first_;
+  std::uint64_t step_;
+  child_process process_;
+  line_connection connection_;
+};
+
+}  // namespace hone
