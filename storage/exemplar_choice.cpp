@@ -81,19 +81,27 @@ std::vector<scored_variant> exemplar_selector::uniformly(const population_key& w
   return chosen;
 }
 
+exemplar_selector::choice exemplar_selector::choose_in(const population_key& where,
+                                                       std::mt19937_64& random) {
+  if (options_.method == exemplar_method::none) return {};
+  return {options_.method == exemplar_method::random ? uniformly(where, random)
+                                                     : from_buckets(where, random),
+          0};
+}
+
+exemplar_selector::choice exemplar_selector::choose_to_compare(const task_id& task,
+                                                               const std::string& device_type,
+                                                               std::mt19937_64& random) {
+  const population_key where{task, device_type, compared};
+  // The pool of an earlier version of Hone has no such population.
+  const bool is_empty = index_->buckets(where).empty();
+  return choose_in(is_empty ? population_key{task, device_type, 0} : where, random);
+}
+
 exemplar_selector::choice exemplar_selector::choose(const task_id& task,
                                                     const std::string& device_type,
                                                     std::mt19937_64& random) {
-  switch (options_.method) {
-    case exemplar_method::none:
-      return {};
-    case exemplar_method::random:
-      return {uniformly({task, device_type, 0}, random), 0};
-    case exemplar_method::buckets:
-      return {from_buckets({task, device_type, 0}, random), 0};
-    case exemplar_method::islands:
-      break;
-  }
+  if (options_.method != exemplar_method::islands) return choose_in({task, device_type, 0}, random);
   const std::uint32_t population =
       index_->population_on(task, device_type, below(options_.islands, random), options_.islands);
   auto chosen = from_buckets({task, device_type, population}, random);
@@ -124,9 +132,18 @@ void exemplar_selector::accept(const task_id& task, const std::string& device_ty
   if (is_due) reset_islands(task, device_type, random);
 }
 
+void exemplar_selector::accept_to_compare(const task_id& task, const std::string& device_type,
+                                          const variant_id& variant, double score,
+                                          bool has_contrastive_begun) {
+  const population_key where{task, device_type, compared};
+  if (!has_contrastive_begun || index_->contains(where, variant))
+    index_->place(where, variant, score);
+}
+
 bool exemplar_selector::withdraw(const task_id& task, const std::string& device_type,
                                  const variant_id& variant) {
   if (!index_->remove({task, device_type, 0}, variant)) return false;
+  index_->remove({task, device_type, compared}, variant);
   if (options_.method != exemplar_method::islands) return true;
   for (const std::uint32_t population :
        index_->islands(task, device_type, options_.islands)->getPopulations())

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,10 @@ class exemplar_selector {
     std::uint32_t population = 0;  // population that the draw's variants join; 0: no island
   };
   choice choose(const task_id& task, const std::string& device_type, std::mt19937_64& random);
+  // The same for a comparison of policies, of which none may be shown what another has found: draws
+  // from the variants that were known before the contrastive stage.
+  choice choose_to_compare(const task_id& task, const std::string& device_type,
+                           std::mt19937_64& random);
 
   // Adds a variant that is ok to the population of all variants, or updates its score there. The
   // method `islands` does the same in `population`, which the variant was drawn for: 0 leaves the
@@ -53,11 +58,20 @@ class exemplar_selector {
   void accept(const task_id& task, const std::string& device_type, std::uint32_t population,
               const variant_id& variant, double score, std::mt19937_64& random);
 
+  // Adds a variant that is ok to those that comparisons show, if the contrastive stage has not
+  // begun, or else updates its score there.
+  void accept_to_compare(const task_id& task, const std::string& device_type,
+                         const variant_id& variant, double score, bool has_contrastive_begun);
+
   // Removes a variant that has turned out not to be ok from every population. Returns false if it
   // is in none.
   bool withdraw(const task_id& task, const std::string& device_type, const variant_id& variant);
 
  private:
+  // Number of the population that comparisons show; islands have small numbers.
+  static constexpr std::uint32_t compared = std::numeric_limits<std::uint32_t>::max();
+
+  choice choose_in(const population_key& where, std::mt19937_64& random);
   std::vector<scored_variant> from_buckets(const population_key& where, std::mt19937_64& random);
   std::vector<scored_variant> uniformly(const population_key& where, std::mt19937_64& random);
   void reset_islands(const task_id& task, const std::string& device_type, std::mt19937_64& random);

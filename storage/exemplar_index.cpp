@@ -126,6 +126,10 @@ void exemplar_index::place(const population_key& where, const variant_id& varian
   note_best(population, {variant, score});
 }
 
+bool exemplar_index::contains(const population_key& where, const variant_id& variant) const {
+  return db_->has(family::exemplars, index_slot_key(where, variant));
+}
+
 void exemplar_index::note_best(cached_population& population, const scored_variant& changed) {
   if (!population.best_known) return;
   if (!population.best || changed.score >= population.best->score) {

@@ -51,6 +51,7 @@ class exemplar_index {
 
   // Puts a variant into the bucket of its score, and moves it if it is in another bucket.
   void place(const population_key& where, const variant_id& variant, double score);
+  bool contains(const population_key& where, const variant_id& variant) const;
   // Returns false, without effect, if the variant is not in the population.
   bool remove(const population_key& where, const variant_id& variant);
   void clear(const population_key& where);

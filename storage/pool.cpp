@@ -144,6 +144,10 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   if (has_score(*closed->known)) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
+    const auto* head = chain_.head_version();
+    const bool has_begun = head != nullptr && (*head)->getStage() >= Stage::CONTRASTIVE;
+    selector_.accept_to_compare(task, device_type, closed->key.variant, closed->known->getScore(),
+                                has_begun);
   } else {
     // An earlier judge may have given a score to what this one refutes.
     const bool loses_score = closed->had_score || is_refuted(closed->known->getOutcome());
@@ -219,8 +223,9 @@ record<schema::Draw> pool::draw(const draw_request& request) {
   draw->setSamples(request.samples);
   draw->setSeed(random_());
   draw->setArm(request.arm);
-  const auto choice = request.arm == schema::Draw::Arm::BARE
-                          ? exemplar_selector::choice()
+  const auto choice = request.arm == schema::Draw::Arm::BARE ? exemplar_selector::choice()
+                      : request.stage == Stage::COMPARISON
+                          ? selector_.choose_to_compare(request.task, request.device_type, random_)
                           : selector_.choose(request.task, request.device_type, random_);
   draw->setPopulation(choice.population);
   auto exemplars = draw->initExemplars(static_cast<unsigned>(choice.exemplars.size()));

@@ -221,6 +221,24 @@ TEST_F(PoolTest, DrawHasExemplarsWithCodeAndScoresInAscendingOrder) {
       0U);
 }
 
+TEST_F(PoolTest, AComparisonShowsWhatWasKnownBeforeTheContrastiveStage) {
+  const auto shown = [&](Stage stage) {
+    std::vector<std::string> programs;
+    const auto draw = pool_->draw({the_task(), the_device(), stage, 0, 4});
+    for (const auto one : draw->getExemplars()) programs.emplace_back(view(one.getPython()));
+    return programs;
+  };
+  pool_->commit_step(make_version(0, 0, 0, Stage::SFT), make_step(0, 0, {}, Stage::SFT));
+  finish_all(submit(make_group({"known"})), 2.0);
+  EXPECT_THAT(shown(Stage::COMPARISON), testing::ElementsAre("known"));
+  pool_->commit_step(make_version(1, 0, 1, Stage::CONTRASTIVE), make_step(1, 0, {}, Stage::SFT));
+  finish_all(submit(make_group({"found"})), 9.0);
+  EXPECT_THAT(shown(Stage::CONTRASTIVE), testing::ElementsAre("known", "found"));
+  EXPECT_THAT(shown(Stage::COMPARISON), testing::ElementsAre("known"))
+      << "the policy of before would be shown what the one of after has found";
+  verify();
+}
+
 TEST_F(PoolTest, PoolOfAnotherFormatIsRefusedAndBothFormatsAreNamed) {
   pool_.reset();
   {
