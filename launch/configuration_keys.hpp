@@ -289,8 +289,8 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
     v.value("warm_up", "Updates of linear warm-up at the stage's start.", s.warm_up, 0);
     v.value(
         "count_truncated",
-        "Count completions that the length limit has cut, with their reward; otherwise they are "
-        "left out of their group.",
+        "Count completions that the length limit has cut as failures; otherwise they are left out "
+        "of their group.",
         s.counts_truncated);
     visit_objective_keys(v, s.grpo);
     v.leave();

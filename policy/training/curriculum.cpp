@@ -234,7 +234,7 @@ std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Rea
     const auto result = scored.getResults()[i];
     const auto rollout = scored.getGroup().getRollouts()[i];
     group.push_back(
-        {result.getOutcome() == Outcome::OK, result.getScore(),
+        {result.getOutcome() == Outcome::OK && !rollout.getTruncated(), result.getScore(),
          over_best_baseline(result, t != nullptr && t->relaxed),
          std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end(),
          best_shown});

@@ -55,9 +55,10 @@ struct contrastive_stage_options {
   // Updates of linear warm-up to `rate`, because the optimizer's moments begin anew.
   std::int64_t warm_up = 3;
   reward_options reward;
-  // Whether completions that the length limit has cut count in their group, with their reward, or
-  // are left out of it (overlong filtering: DAPO, arXiv 2503.14476, section 3.4).
-  bool counts_truncated = false;
+  // Whether completions that the length limit has cut count in their group, as failures, or are
+  // left out of it (overlong filtering: DAPO, arXiv 2503.14476, section 3.4). A small policy that
+  // is not punished for it writes in circles.
+  bool counts_truncated = true;
   grpo_step_options grpo;
 };
 

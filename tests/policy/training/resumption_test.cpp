@@ -131,6 +131,23 @@ TEST_F(Resumption, AStepSaysHowManyTokensItTrainedOn) {
   EXPECT_EQ(std::fmod(prompts, completions / 2), 0) << "each group's prompt counts three times";
 }
 
+TEST_F(Resumption, ACompletionThatTheLengthLimitHasCutIsAFailure) {
+  options_.sft.updates = options_.self_supervised.steps = 0;
+  const auto learn = [&](bool counts) {
+    options_.contrastive.counts_truncated = counts;
+    const auto c = make();
+    c->advance();
+    record_builder<schema::TrainingBatch> cut(*batch(1));
+    for (auto scored : cut->getGroups()) scored.getGroup().getRollouts()[2].setTruncated(true);
+    return c->learn(*cut.finish(), 1);
+  };
+  // Scores of 1, 2 and 3, of which the last was cut, and a crash.
+  EXPECT_DOUBLE_EQ(learn(true).at("reward"), 3.0 / 4);
+  EXPECT_EQ(learn(true).at("masked_samples"), 0);
+  EXPECT_DOUBLE_EQ(learn(false).at("reward"), 3.0 / 3);
+  EXPECT_EQ(learn(false).at("masked_samples"), 2);
+}
+
 TEST_F(Resumption, TrainsLikeARunThatWasNotInterrupted) {
   const auto whole = make();
   admit_corpus(*whole);
