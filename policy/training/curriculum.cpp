@@ -113,6 +113,7 @@ bool curriculum::advance() {
     stage_began_ = std::chrono::steady_clock::now();
     step_ = 0;
     ended = true;
+    stream_.reset();  // its processes take memory and cores
     if (stage_ != Stage::CONTRASTIVE || !trainer_) continue;
     trainer_->restart_optimiser();
     if (has_kl()) trainer_->keep_reference();

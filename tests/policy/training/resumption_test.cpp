@@ -207,6 +207,7 @@ TEST_F(Resumption, GoesOnWithTheNextPairOfAStream) {
     whole->take_checkpoint()(folder_ / std::to_string(s));
     make_step(*whole, s);
   }
+  EXPECT_FALSE(whole->can_update()) << "the stream has ended with its stage";
   whole->take_checkpoint()(folder_ / "end");
   for (int from = 0; from < 3; ++from) {
     const auto resumed = make_streaming(2);
