@@ -10,6 +10,10 @@ teacher::settings find_teacher(std::uint64_t seed) {
           .seed = seed};
 }
 
+std::string_view taught_kind(const std::vector<std::string>& devices) {
+  return !devices.empty() && devices.front() == "cpu" ? "cpu" : "cuda";
+}
+
 std::vector<corpus_document> teach(teacher& by, const task& t, std::string_view device_kind,
                                    std::uint32_t count) {
   std::vector<corpus_document> documents;

@@ -36,18 +36,18 @@ drawn_round timed_checks::draw(std::uint64_t seed, const timing_rules& rules) {
   const auto is_drawn = [&] { return random_->below(rules.others_one_in) == 0; };
   drawn_round round{seed};
   if (!has_others()) return round;
-  if (rules.mixed_calls > 0 && !others_.empty()) {
-    round.of_calls.resize(rules.mixed_calls, distribution::declared);
-    for (distribution& how : round.of_calls) {
-      if (is_drawn()) how = next_other();
-    }
-  }
+  const bool is_other = is_drawn();
   // A round of `weights` is drawn as often as one with each group of others would be.
   const std::size_t groups = (others_.size() + most_of_a_round - 1) / most_of_a_round;
-  if (!is_drawn()) return round;
-  if (has_weights_ && random_->below(1 + groups) == 0)
+  if (is_other && has_weights_ && random_->below(1 + groups) == 0)
     return {seed, {distribution::weights}, false};
-  return rules.mixed_calls > 0 ? round : draw_others(seed, most_of_a_round);
+  if (rules.mixed_calls == 0) return is_other ? draw_others(seed, most_of_a_round) : round;
+  if (others_.empty()) return round;
+  round.of_calls.resize(rules.mixed_calls, distribution::declared);
+  for (distribution& how : round.of_calls) {
+    if (is_drawn()) how = next_other();
+  }
+  return round;
 }
 
 drawn_round timed_checks::draw_others(std::uint64_t seed, std::size_t most) {

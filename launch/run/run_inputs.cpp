@@ -109,8 +109,7 @@ std::vector<corpus_document> read_corpus(const configuration& c, const task_tabl
       throw format_error(c.file.string(), 0, "node.devices",
                          "is empty, and the teacher writes for the first of them");
     if (!by) by.emplace(find_teacher(c.seed));
-    const std::string kind = c.node.devices.front() == "cpu" ? "cpu" : "cuda";
-    for (corpus_document& document : teach(*by, *t, kind, count))
+    for (corpus_document& document : teach(*by, *t, taught_kind(c.node.devices), count))
       documents.push_back(std::move(document));
   }
   return documents;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/files.hpp"
+#include "launch/teaching.hpp"
 #include "process/replace_file.hpp"
 #include "tasks/program_functions.hpp"
 
@@ -11,14 +12,13 @@ namespace hone {
 
 lesson_process::settings stream_settings(const configuration& c,
                                          const std::filesystem::path& excluded) {
-  return {
-      .python = find_python(),
-      .program = find_python_program("tasks/teaching/stream.py"),
-      .seed = c.seed,
-      .variants = c.stream.variants,
-      .tier_1_share = c.stream.tier_1_share,
-      .device_kind = !c.node.devices.empty() && c.node.devices.front() == "cpu" ? "cpu" : "cuda",
-      .excluded = excluded};
+  return {.python = find_python(),
+          .program = find_python_program("tasks/teaching/stream.py"),
+          .seed = c.seed,
+          .variants = c.stream.variants,
+          .tier_1_share = c.stream.tier_1_share,
+          .device_kind = std::string(taught_kind(c.node.devices)),
+          .excluded = excluded};
 }
 
 void exclude_held_out(const task_table& tasks, const std::filesystem::path& file) {

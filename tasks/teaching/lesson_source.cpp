@@ -1,9 +1,8 @@
 #include "tasks/teaching/lesson_source.hpp"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-
-#include "process/framing.hpp"
 
 namespace hone {
 namespace {
@@ -17,40 +16,24 @@ constexpr std::chrono::seconds line_limit{300};  // loading torch on a busy mach
 }  // namespace
 
 void lesson_process::start() {
-  auto [ours, theirs] = socket_pair();
-  connection_ = line_connection(std::move(ours), "the stream's process", most_line_bytes);
-  child_options options;
-  options.arguments = {settings_.python.string(),
-                       "-I",
-                       "-B",
-                       settings_.program.string(),
-                       "--seed",
-                       std::to_string(settings_.seed),
-                       "--first",
-                       std::to_string(first_),
-                       "--step",
-                       std::to_string(step_),
-                       "--variants",
-                       std::to_string(settings_.variants),
-                       "--tier-1-share",
-                       std::to_string(settings_.tier_1_share),
-                       "--device",
-                       settings_.device_kind};
-  if (!settings_.excluded.empty()) {
-    options.arguments.emplace_back("--exclude");
-    options.arguments.push_back(settings_.excluded.string());
-  }
-  inherit(options.environment, {"PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH"});
-  options.environment.emplace_back("OMP_NUM_THREADS=1");
-  options.descriptors = {{theirs.get(), 0}, {theirs.get(), 1}};
-  options.ignores_stop_signals = true;  // the step that is under way is finished first
-  process_ = child_process(options);
+  std::vector<std::string> arguments = {"--seed",         std::to_string(settings_.seed),
+                                        "--first",        std::to_string(first_),
+                                        "--step",         std::to_string(step_),
+                                        "--variants",     std::to_string(settings_.variants),
+                                        "--tier-1-share", std::to_string(settings_.tier_1_share),
+                                        "--device",       settings_.device_kind};
+  if (!settings_.excluded.empty())
+    arguments.insert(arguments.end(), {"--exclude", settings_.excluded.string()});
+  // The step that is under way when a run is stopped is finished first.
+  constexpr bool ignores_stop_signals = true;
+  python_ = start_python(settings_.python, settings_.program, arguments, "the stream's process",
+                         most_line_bytes, ignores_stop_signals);
 }
 
 lesson lesson_process::next() {
-  if (!process_.running()) start();
+  if (!python_.process.running()) start();
   try {
-    const auto line = connection_.read_line(steady::now() + line_limit);
+    const auto line = python_.connection.read_line(steady::now() + line_limit);
     if (!line) throw std::runtime_error("writes nothing");
     const json given = json::parse(*line);
     lesson made;
@@ -59,13 +42,12 @@ lesson lesson_process::next() {
       made.skipped = given.at("skipped");
       return made;
     }
-    made.tier = given.at("tier");
     made.name = given.at("name");
     made.task = given.at("task");
     made.documents = given.at("documents");
     return made;
   } catch (const std::exception& e) {
-    process_.kill();
+    python_.process.kill();
     throw std::runtime_error(std::string("the stream of synthesised tasks: ") + e.what());
   }
 }

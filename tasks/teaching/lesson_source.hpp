@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "process/child_process.hpp"
-#include "process/line_connection.hpp"
+#include "tasks/teaching/python_process.hpp"
 
 namespace hone {
 
@@ -15,7 +14,6 @@ namespace hone {
 // them.
 struct lesson {
   std::uint64_t number = 0;
-  std::uint32_t tier = 0;              // 1: few statements on matrices and rows; 2: others
   std::string name;                    // of the task
   std::string task;                    // text of the task file
   std::vector<std::string> documents;  // distinct
@@ -54,8 +52,7 @@ class lesson_process final : public lesson_source {
   settings settings_;
   std::uint64_t first_;
   std::uint64_t step_;
-  child_process process_;
-  line_connection connection_;
+  python_process python_;
 };
 
 }  // namespace hone

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "process/framing.hpp"
 #include "tasks/program_functions.hpp"
 
 namespace hone {
@@ -44,33 +43,24 @@ json describe(const task& t, std::string_view device_kind) {
 
 }  // namespace
 
-void teacher::start() {
-  auto [ours, theirs] = socket_pair();
-  connection_ = line_connection(std::move(ours), "the teacher's process", most_answer_bytes);
-  child_options options;
-  options.arguments = {settings_.python.string(), "-I", "-B", settings_.program.string()};
-  inherit(options.environment, {"PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH"});
-  options.environment.emplace_back("OMP_NUM_THREADS=1");
-  options.descriptors = {{theirs.get(), 0}, {theirs.get(), 1}};
-  process_ = child_process(options);
-}
-
 teacher::lesson teacher::write(const task& t, std::string_view device_kind, std::uint64_t first,
                                std::uint32_t count) {
-  if (!process_.running()) start();
+  if (!python_.process.running())
+    python_ = start_python(settings_.python, settings_.program, {}, "the teacher's process",
+                           most_answer_bytes);
   const json request = {{"task", describe(t, device_kind)},
                         {"device", device_kind == "cpu" ? "cpu" : "cuda"},
                         {"seed", settings_.seed},
                         {"first", first},
                         {"count", count}};
   try {
-    connection_.send(request.dump() + "\n");
-    const auto line = connection_.read_line(steady::now() + answer_limit);
+    python_.connection.send(request.dump() + "\n");
+    const auto line = python_.connection.read_line(steady::now() + answer_limit);
     if (!line) throw std::runtime_error("does not answer");
     const json answer = json::parse(*line);
     return {answer.at("documents"), answer.at("unfit")};
   } catch (const std::exception& e) {
-    process_.kill();
+    python_.process.kill();
     throw std::runtime_error("the teacher, task " + t.name + ": " + e.what());
   }
 }

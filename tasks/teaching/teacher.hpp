@@ -6,9 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "process/child_process.hpp"
-#include "process/line_connection.hpp"
 #include "tasks/task_file.hpp"
+#include "tasks/teaching/python_process.hpp"
 
 namespace hone {
 
@@ -41,11 +40,8 @@ class teacher {
                std::uint32_t count);
 
  private:
-  void start();
-
   settings settings_;
-  child_process process_;
-  line_connection connection_;
+  python_process python_;
 };
 
 }  // namespace hone
