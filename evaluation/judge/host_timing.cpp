@@ -185,8 +185,8 @@ class host_checks {
       : pair_(&pair), contents_(&contents), candidate_(&candidate), random_(&random) {}
 
   // Checks a call of the last run. The candidate's process is stopped meanwhile.
-  timed_checks::checked_call check(const timed_checks::distributions& preferred) {
-    const std::size_t call = draw_call(candidate_->last_sets().size(), preferred, *random_,
+  timed_checks::checked_call check(std::optional<distribution> wanted_contents) {
+    const std::size_t call = draw_call(candidate_->last_sets().size(), wanted_contents, *random_,
                                        [&](std::size_t i) { return distribution_of(i); });
     const std::size_t set = candidate_->last_sets()[call];
     const value_set& inputs = candidate_->values(set);
@@ -250,7 +250,7 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
   host_side reference(role::reference, pair.reference, contents, limits.call, random, budget);
   host_checks calls(pair, contents, candidate, random);
   timed_checks checks(inputs.usable, random,
-                      [&](const auto& preferred) { return calls.check(preferred); });
+                      [&](const auto& wanted) { return calls.check(wanted); });
   case_timing timing = time_pair(candidate, reference, rules, random, &checks);
   if (timing.failure && timing.failure->outcome != Outcome::UNSTABLE) return timing;
   // If the timing has not settled, cheating may be the cause, and is then the failure to report.

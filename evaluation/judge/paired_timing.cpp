@@ -176,8 +176,6 @@ class paired_timing {
                                      ? candidate_batches_.make_counted(batch_ns_, check_if_any)
                                      : candidate_batches_.make_uncounted(batch_ns_, check_if_any);
     if (!reference) reference = time_reference();
-    const bool is_mixed = checks_ != nullptr && checks_->has_others() && rules_.mixed_calls > 0;
-    if (is_mixed && random_->below(rules_.check_others_one_in) == 0) checks_->check_other();
     if (!counts) return;
     record(*reference, candidate);
     decision_ = decide(rules_, timing_.log_ratios, clocked_ns_);
@@ -191,11 +189,13 @@ class paired_timing {
     for (const drawn_round& last : checks_->draw_last(random_->bits(), rules_)) {
       renew_parameters(last.of_calls.front());
       candidate_->begin_round(last);
+      reference_->begin_round(last);
       for (std::size_t made = 0; made < last.of_calls.size();) {
         const std::size_t before = made;
         made += candidate_->run(batch_ns_).calls;
+        reference_->run(batch_ns_);  // the checks expect its results
         for (std::size_t i = before; i < std::min(made, last.of_calls.size()); ++i)
-          checks_->check_one_of(last.of_calls[i]);
+          checks_->check(last.of_calls[i]);
       }
     }
   }

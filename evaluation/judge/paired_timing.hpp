@@ -51,10 +51,10 @@ class timed_side {
 
 // Times a candidate against a reference as paired rounds (evaluation.md section 3): warm-up by
 // time; rounds in which each side makes a batch of calls, in random order; checks of calls that
-// have been made, which no program can predict. Some calls have contents of another distribution.
-// If whole rounds have, these look like the others, are always checked, and do not count. Calls
-// with all other distributions are checked after the last round. If `checks` is null, as for two
-// equal programs, no call is checked and all contents are as declared.
+// have been made, which no program can predict. In some rounds, contents have other distributions.
+// Such rounds look like the others, are always checked, and do not count. Calls with all other
+// distributions are checked after the last round. If `checks` is null, as for two equal programs,
+// no call is checked and all contents are as declared.
 //
 // Fills in the ratio, the medians, the rounds and a failure; the caller fills in the rest of
 // case_timing. A timing_failure ends the measurement and becomes its failure. Throws

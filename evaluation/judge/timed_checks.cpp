@@ -33,21 +33,13 @@ distribution timed_checks::next_other() {
 }
 
 drawn_round timed_checks::draw(std::uint64_t seed, const timing_rules& rules) {
-  const auto is_drawn = [&] { return random_->below(rules.others_one_in) == 0; };
-  drawn_round round{seed};
-  if (!has_others()) return round;
-  const bool is_other = is_drawn();
-  // A round of `weights` is drawn as often as one with each group of others would be.
+  const bool has_others = !others_.empty() || has_weights_;
+  if (!has_others || random_->below(rules.others_one_in) != 0) return {seed};
+  // A round of `weights` is drawn as often as one with each group of others.
   const std::size_t groups = (others_.size() + most_of_a_round - 1) / most_of_a_round;
-  if (is_other && has_weights_ && random_->below(1 + groups) == 0)
+  if (has_weights_ && random_->below(1 + groups) == 0)
     return {seed, {distribution::weights}, false};
-  if (rules.mixed_calls == 0) return is_other ? draw_others(seed, most_of_a_round) : round;
-  if (others_.empty()) return round;
-  round.of_calls.resize(rules.mixed_calls, distribution::declared);
-  for (distribution& how : round.of_calls) {
-    if (is_drawn()) how = next_other();
-  }
-  return round;
+  return draw_others(seed, most_of_a_round);
 }
 
 drawn_round timed_checks::draw_others(std::uint64_t seed, std::size_t most) {
@@ -64,8 +56,8 @@ std::vector<drawn_round> timed_checks::draw_last(std::uint64_t seed, const timin
   return rounds;
 }
 
-void timed_checks::check(const distributions& preferred) {
-  const auto [how, result] = check_(preferred);
+void timed_checks::check(std::optional<distribution> wanted) {
+  const auto [how, result] = check_(wanted);
   if (result) return;
   const program_failure& wrong = result.error();
   throw timing_failure{
@@ -73,12 +65,11 @@ void timed_checks::check(const distributions& preferred) {
        wrong.message + " (in a timed call, " + std::string(name_of(how)) + " contents)"}};
 }
 
-std::size_t draw_call(std::size_t calls, const timed_checks::distributions& preferred,
-                      random_stream& random,
+std::size_t draw_call(std::size_t calls, std::optional<distribution> wanted, random_stream& random,
                       const std::function<distribution(std::size_t)>& distribution_of) {
   std::vector<std::size_t> found;
   for (std::size_t call = 0; call < calls; ++call) {
-    if (preferred(distribution_of(call))) found.push_back(call);
+    if (wanted == distribution_of(call)) found.push_back(call);
   }
   return found.empty() ? random.below(calls) : found[random.below(found.size())];
 }

@@ -81,9 +81,8 @@ timing_rules gpu_timing_rules() {
   rules.runs_per_batch = 1;
   rules.max_runs_per_batch = 1;
   rules.new_parameters_one_in = 2;
-  rules.others_one_in = 4;
-  rules.mixed_calls = 64;
-  rules.checks_of_other_runs = 2;
+  rules.others_one_in = 8;
+  rules.checks_of_other_runs = 3;
   rules.suspicious_ratio = 0.9;
   rules.reverify_agreement = 0.1;
   return rules;
@@ -96,7 +95,6 @@ timing_rules rules_of_long_calls(timing_rules rules, double call_ns) {
   }
   rules.new_parameters_one_in = 1;
   rules.others_one_in = timing_rules{}.others_one_in;
-  rules.mixed_calls = 0;
   rules.checks_of_other_runs = 1;
   rules.min_rounds = rules.min_rounds_of_long_calls;
   return rules;

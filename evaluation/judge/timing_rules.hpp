@@ -65,14 +65,9 @@ struct timing_rules {
   std::size_t max_runs_per_batch = 64;
   std::uint64_t new_parameters_one_in = 1;  // one round in this number gets new parameters
 
-  // One call in `others_one_in` has other contents than declared, if the distributions of so many
-  // `mixed_calls` of a round are drawn one by one. Zero: one round has, and does not count, because
-  // its calls might be faster than others. Rounds whose parameters are not as declared never count.
+  // One round in this number has other contents than declared. It does not count, because calls may
+  // take another time with them. Of a checked run of such a round, so many calls are checked.
   std::uint64_t others_one_in = 4;
-  std::size_t mixed_calls = 0;
-  // One round of mixed calls in this number has a call with other contents checked. Of a checked
-  // run of a round that does not count, so many calls are checked.
-  std::uint64_t check_others_one_in = 3;
   std::size_t checks_of_other_runs = 1;
   // After the last round, a call with each of so many other distributions is made and checked.
   std::size_t last_checks = 8;

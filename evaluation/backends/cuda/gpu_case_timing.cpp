@@ -21,7 +21,7 @@ class gpu_case_timing {
                    gpu_side::role::reference),
         candidate_(of.gpu, of.on_gpu, of.candidate, limits_with(of.asked, of.tunes, of.facts),
                    of.budget, random, gpu_side::role::candidate),
-        checks_(of.usable, random, [this](const auto& preferred) { return check(preferred); }) {
+        checks_(of.usable, random, [this](const auto& wanted) { return check(wanted); }) {
     if (of.expected_speedup) rules_.expected_log_ratio = std::log(*of.expected_speedup);
     gpu_side::pair_up(candidate_, reference_);
   }
@@ -95,9 +95,9 @@ class gpu_case_timing {
 
  private:
   // Checks a call of the last sample.
-  timed_checks::checked_call check(const timed_checks::distributions& preferred) {
+  timed_checks::checked_call check(std::optional<distribution> wanted_contents) {
     const std::size_t call = draw_call(
-        candidate_.last_calls(), preferred, *random_,
+        candidate_.last_calls(), wanted_contents, *random_,
         [this](std::size_t i) { return candidate_.contents_of(candidate_.set_of(i)).how; });
     const std::size_t set = candidate_.set_of(call);
     const gpu_side::contents& held = candidate_.contents_of(set);

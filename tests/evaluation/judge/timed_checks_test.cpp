@@ -67,28 +67,6 @@ TEST(TimedChecks, DrawThreeDistributionsForARoundButWeightsAlone) {
   EXPECT_NEAR(sizes[1], 333, 75) << "six others are two rounds";
 }
 
-TEST(TimedChecks, MixTheCallsOfARoundOfShortCallsOnAGpu) {
-  random_stream random(11);
-  timed_checks checks(all_and_weights(), random, always(no_failure));
-  const timing_rules rules = gpu_timing_rules();
-  std::map<distribution, int> drawn;
-  int counted = 0;
-  constexpr int rounds = 6000;
-  for (int i = 0; i < rounds; ++i) {
-    const drawn_round round = checks.draw(1, rules);
-    EXPECT_EQ(round.counts, round.of_calls != std::vector{distribution::weights});
-    if (!round.counts) continue;
-    ++counted;
-    EXPECT_EQ(round.of_calls.size(), rules.mixed_calls);
-    for (const distribution how : round.of_calls) ++drawn[how];
-  }
-  EXPECT_NEAR(counted, rounds * 11 / 12, 110) << "weights take turns with two groups of others";
-  const double calls = static_cast<double>(counted) * static_cast<double>(rules.mixed_calls);
-  EXPECT_NEAR(drawn[distribution::declared] / calls, 0.75, 0.005);
-  EXPECT_EQ(drawn.count(distribution::weights), 0U);
-  EXPECT_EQ(drawn.size(), 7U);
-}
-
 TEST(TimedChecks, DrawARoundWhateverTheRoundsBeforeWere) {
   // A program that knew when a declared round is due could be careless in it.
   random_stream random(6);
@@ -231,9 +209,9 @@ TEST(TimedChecks, CatchAProgramThatIsWrongForOneDistributionAfterManyCalls) {
   for (int i = 0; i < times; ++i) {
     forgetful_side candidate;
     testing_support::synthetic_side reference(sampled_side::role::reference, [] { return 1e5; });
-    timed_checks checks(all, random, [&](const timed_checks::distributions& preferred) {
+    timed_checks checks(all, random, [&](std::optional<distribution> wanted) {
       const std::vector<distribution>& seen = candidate.last();
-      const distribution how = seen[draw_call(seen.size(), preferred, random,
+      const distribution how = seen[draw_call(seen.size(), wanted, random,
                                               [&](std::size_t call) { return seen[call]; })];
       const bool is_right = how != distribution::small || !candidate.is_careless();
       return timed_checks::checked_call{how, is_right ? no_failure : is_off};
