@@ -114,7 +114,7 @@ def main():
     try:
         for number in itertools.islice(numbers, options.count):
             print(json.dumps(stream.line(number)), flush=True)
-    except BrokenPipeError:
+    except ConnectionError:  # a closed pipe or socket
         # Nobody reads any more. Python would flush once more at exit and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
