@@ -176,6 +176,7 @@ class paired_timing {
                                      ? candidate_batches_.make_counted(batch_ns_, check_if_any)
                                      : candidate_batches_.make_uncounted(batch_ns_, check_if_any);
     if (!reference) reference = time_reference();
+    spent_per_call_ns_ = candidate.spent_ns / static_cast<double>(candidate.calls);
     if (!counts) return;
     record(*reference, candidate);
     decision_ = decide(rules_, timing_.log_ratios, clocked_ns_);
@@ -192,8 +193,11 @@ class paired_timing {
       reference_->begin_round(last);
       for (std::size_t made = 0; made < last.of_calls.size();) {
         const std::size_t before = made;
-        made += candidate_->run(batch_ns_).calls;
-        reference_->run(batch_ns_);  // the checks expect its results
+        // One run for all calls, because every run has a fixed cost.
+        const double target_ns =
+            spent_per_call_ns_ * (static_cast<double>(last.of_calls.size() - made) + 0.5);
+        made += candidate_->run(target_ns).calls;
+        reference_->run(target_ns);  // the checks expect its results
         for (std::size_t i = before; i < std::min(made, last.of_calls.size()); ++i)
           checks_->check(last.of_calls[i]);
       }
@@ -272,6 +276,7 @@ class paired_timing {
   distribution parameters_ = distribution::declared;
   double batch_ns_ = 0;
   double clocked_ns_ = 0;
+  double spent_per_call_ns_ = 0;  // by the candidate, in the last round
   timing_decision decision_ = timing_decision::go_on;
   std::vector<double> reference_us_;  // by round, as are the next four
   std::vector<double> candidate_us_;
