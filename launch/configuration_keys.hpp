@@ -203,6 +203,10 @@ void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
               "policy/training/curriculum.cpp.")) {
     sft_stage_options& s = plan.sft;
     v.value("updates", "Updates of the stage; 0 skips it.", s.updates, 0);
+    v.value("minutes",
+            "Minutes of training after which the stage ends before `updates`, interruptions left "
+            "out; the learning rate decays with them. 0 for no limit.",
+            s.minutes, 0);
     v.value("updates_per_step", "Updates between two versions.", s.updates_per_step, 1);
     v.value("batch", "Documents per update.", s.batch, 1);
     v.value("rate", "Highest learning rate.", s.rate.peak, 0);
@@ -279,8 +283,8 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
     contrastive_stage_options& s = plan.contrastive;
     v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
     v.value("minutes",
-            "Minutes after which the stage ends before `steps`, counted anew after a resumption; 0 "
-            "for no limit.",
+            "Minutes after which the stage ends before `steps`, interruptions left out; 0 for no "
+            "limit.",
             s.minutes, 0);
     v.value("groups", "Groups per step.", s.groups, 1);
     v.value("one_per_task", "Spread the groups of a step evenly over the tasks.", s.one_per_task);

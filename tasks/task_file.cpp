@@ -76,6 +76,16 @@ std::set<std::string> data_files_of(const toml::table& table, const std::string&
   return names;
 }
 
+std::uint32_t parse_tier(toml_view& view) {
+  constexpr std::int64_t highest = 9;
+  const std::optional<std::int64_t> tier = view.find_integer("tier");
+  if (!tier) return 0;
+  if (*tier < 1 || *tier > highest)
+    view.refuse("tier",
+                "is " + std::to_string(*tier) + ", expected 1 to " + std::to_string(highest));
+  return static_cast<std::uint32_t>(*tier);
+}
+
 task build_task(const toml::table& table, const std::string& text, const std::string& file,
                 std::vector<data_file> data_files) {
   toml_view view(table, file);
@@ -92,6 +102,7 @@ task build_task(const toml::table& table, const std::string& text, const std::st
     view.refuse("precision", "is '" + precision + "', expected strict or relaxed");
   parsed.relaxed = precision == "relaxed";
   parsed.has_result = view.find_bool("has_result").value_or(true);
+  parsed.tier = parse_tier(view);
   parse_distributions(view, parsed);
   parsed.reference = view.string("reference");
   parse_tolerances(view, parsed);

@@ -111,6 +111,7 @@ struct task {
   // False: the outputs are rounding errors or do not depend on the inputs. A verdict then says
   // nothing, so such tasks take no part in runs and in averages.
   bool has_result = true;
+  std::uint32_t tier = 0;  // how hard the task is; reports group tasks by it. 0: not given
   std::vector<distribution> distributions;
   std::string reference;                  // TorchScript source of `forward`
   std::map<dtype, tolerance> tolerances;  // set by the file

@@ -132,6 +132,7 @@ std::string print_task(const task& t) {
   if (!t.summary.empty()) text += "summary = " + toml_string(t.summary) + "\n";
   if (t.relaxed) text += "precision = \"relaxed\"\n";
   if (!t.has_result) text += "has_result = false\n";
+  if (t.tier > 0) text += "tier = " + std::to_string(t.tier) + "\n";
   if (t.distributions.size() != listed_distributions.size()) {
     std::string names;
     for (const distribution d : t.distributions)

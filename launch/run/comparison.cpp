@@ -42,6 +42,7 @@ policy_summary summarise_samples(const std::vector<compared_sample>& samples) {
   }
   const auto n = static_cast<double>(samples.size());
   sums.ok = ok / n;
+  sums.solved = ok > 0 ? 1 : 0;
   sums.log_of_ok = ok > 0 ? sums.log_of_ok / ok : 0;
   sums.log_score /= n;
   sums.new_share /= n;
@@ -52,17 +53,16 @@ policy_summary summarise_samples(const std::vector<compared_sample>& samples) {
 policy_summary mean_of(const std::vector<policy_summary>& tasks) {
   policy_summary mean;
   const auto n = static_cast<double>(std::max<std::size_t>(1, tasks.size()));
-  double solved = 0;
   for (const policy_summary& t : tasks) {
     mean.ok += t.ok / n;
     mean.log_of_ok += t.log_of_ok;
-    solved += t.ok > 0 ? 1 : 0;
+    mean.solved += t.solved / n;
     mean.log_score += t.log_score / n;
     mean.log_best += t.log_best / n;
     mean.new_share += t.new_share / n;
     mean.copy_share += t.copy_share / n;
   }
-  mean.log_of_ok = solved > 0 ? mean.log_of_ok / solved : 0;
+  mean.log_of_ok = mean.solved > 0 ? mean.log_of_ok / (mean.solved * n) : 0;
   return mean;
 }
 

@@ -35,6 +35,7 @@ struct compared_task {
 // several tasks, each number is the mean of the tasks', which all weigh the same.
 struct policy_summary {
   double ok = 0;          // share of the samples that are ok
+  double solved = 0;      // share of the tasks with a sample that is ok
   double log_of_ok = 0;   // mean log speed-up of the ok samples; 0 without any
   double log_score = 0;   // mean log speed-up of all samples; see log_speedup()
   double log_best = 0;    // log speed-up of the best sample, at least that of failed_speedup

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
+#include <set>
+#include <vector>
 
 #include "launch/printing.hpp"
 #include "launch/run/comparison.hpp"
@@ -79,51 +82,37 @@ class comparison_report {
     const bool has_exemplars = bare != of_.held_out.end();
     line("Held-out tasks, of which the run has learned nothing, judged afresh");
     line(pad("  policy", 38) + pad("tokens", 9, true) + pad("samples", 9, true) +
-         pad("ok", 9, true) + pad("speed-up", 10, true) + pad("best", 10, true) +
-         pad("new and ok", 12, true) + pad("greedy ok", 11, true) +
+         pad("ok", 9, true) + pad("solved", 9, true) + pad("speed-up", 10, true) +
+         pad("best", 10, true) + pad("new and ok", 12, true) + pad("greedy ok", 11, true) +
          (has_exemplars ? pad("bare ok", 9, true) : ""));
     json_["held_out"] = ordered_json::array();
     for (const auto& [version, by_task] : sampled->second) {
-      const policy_summary all = summary_of(by_task);
-      std::size_t samples = 0;
-      for (const auto& [task, its] : by_task) samples += its.size();
       const auto name = of_.version_names.find(version);
       const std::string label =
           "version " + std::to_string(version) + ", " +
           (name != of_.version_names.end() ? name->second : std::string("at the end"));
-      const auto greedy = of_.held_out.find(schema::Draw::Arm::GREEDY);
-      const bool has_greedy = greedy != of_.held_out.end() && greedy->second.contains(version);
-      const policy_summary most_likely =
-          has_greedy ? summary_of(greedy->second.at(version)) : policy_summary();
-      const bool has_bare = has_exemplars && bare->second.contains(version);
-      const policy_summary without =
-          has_bare ? summary_of(bare->second.at(version)) : policy_summary();
       const auto trained = of_.trained_tokens.find(version);
       const double tokens = trained != of_.trained_tokens.end() ? trained->second : 0;
-      line(pad("  " + label, 38) + pad(fixed(tokens / 1e6, 2) + "M", 9, true) +
-           pad(std::to_string(samples), 9, true) + pad(percent(all.ok), 9, true) +
-           speedup_of_ok(all) + pad(best_text(all), 10, true) +
-           pad(percent(all.new_share), 12, true) +
-           pad(has_greedy ? percent(most_likely.ok) : "-", 11, true) +
-           (has_exemplars ? pad(has_bare ? percent(without.ok) : "-", 9, true) : ""));
+      ordered_json row = {{"version", version}, {"name", label}, {"tokens", tokens}};
+      row.update(print_held_out_row(version, label, fixed(tokens / 1e6, 2) + "M", std::nullopt));
       ordered_json tasks = ordered_json::array();
       for (const auto& [task, its] : by_task) {
-        ordered_json row = to_json(summarise_samples(its));
-        row["task"] = task;
-        row["samples"] = its.size();
-        tasks.push_back(row);
+        ordered_json of_task = to_json(summarise_samples(its));
+        of_task["task"] = task;
+        of_task["samples"] = its.size();
+        tasks.push_back(of_task);
       }
-      json_["held_out"].push_back({{"version", version},
-                                   {"name", label},
-                                   {"tokens", tokens},
-                                   {"sampled", to_json(all)},
-                                   {"greedy", has_greedy ? to_json(most_likely) : nullptr},
-                                   {"bare", has_bare ? to_json(without) : nullptr},
-                                   {"tasks", tasks}});
+      row["tasks"] = tasks;
+      std::set<std::uint32_t> tiers;
+      for (const auto& [task, tier] : of_.tiers) tiers.insert(tier);
+      for (const std::uint32_t tier : tiers)
+        row["tiers"].push_back(
+            print_held_out_row(version, "  tier " + std::to_string(tier), "", tier));
+      json_["held_out"].push_back(row);
     }
     line(
-        "  (tokens: trained on so far; geometric means of the ok samples, and of each task's "
-        "best)");
+        "  (tokens: trained on so far; solved: tasks with an ok sample; geometric means of the ok "
+        "samples, and of each task's best)");
     compare_on_held_out(sampled->second, "held_out_comparison",
                         has_exemplars ? "with exemplars" : "without exemplars");
     if (has_exemplars) compare_on_held_out(bare->second, "held_out_bare", "without exemplars");
@@ -141,6 +130,7 @@ class comparison_report {
 
   static ordered_json to_json(const policy_summary& p) {
     return {{"ok", p.ok},
+            {"solved", p.solved},
             {"log_speedup_of_ok", p.log_of_ok},
             {"log_speedup", p.log_score},
             {"log_speedup_of_best", p.log_best},
@@ -200,11 +190,50 @@ class comparison_report {
     return p.ok > 0 ? fixed(std::exp(p.log_best), 2) + "x" : "none ok";
   }
 
-  static policy_summary summary_of(
-      const std::map<std::string, std::vector<compared_sample>>& by_task) {
+  // Returns the samples of a version for held-out tasks, or for those of a tier, by task.
+  std::vector<const std::vector<compared_sample>*> held_out_samples(
+      schema::Draw::Arm arm, std::uint64_t version, std::optional<std::uint32_t> tier) const {
+    std::vector<const std::vector<compared_sample>*> chosen;
+    const auto of_arm = of_.held_out.find(arm);
+    if (of_arm == of_.held_out.end() || !of_arm->second.contains(version)) return chosen;
+    for (const auto& [task, samples] : of_arm->second.at(version)) {
+      const auto known = of_.tiers.find(task);
+      if (!tier || (known != of_.tiers.end() && known->second == *tier)) chosen.push_back(&samples);
+    }
+    return chosen;
+  }
+
+  static std::optional<policy_summary> summary_of(
+      const std::vector<const std::vector<compared_sample>*>& by_task) {
+    if (by_task.empty()) return std::nullopt;
     std::vector<policy_summary> tasks;
-    for (const auto& [task, samples] : by_task) tasks.push_back(summarise_samples(samples));
+    for (const auto* samples : by_task) tasks.push_back(summarise_samples(*samples));
     return mean_of(tasks);
+  }
+
+  // Prints what a version writes for held-out tasks, or for those of a tier, and returns it.
+  ordered_json print_held_out_row(std::uint64_t version, const std::string& label,
+                                  const std::string& tokens, std::optional<std::uint32_t> tier) {
+    using Arm = schema::Draw::Arm;
+    const auto sampled = held_out_samples(Arm::SAMPLED, version, tier);
+    std::size_t samples = 0;
+    for (const auto* its : sampled) samples += its->size();
+    const policy_summary all = summary_of(sampled).value_or(policy_summary());
+    const auto greedy = summary_of(held_out_samples(Arm::GREEDY, version, tier));
+    const auto bare = summary_of(held_out_samples(Arm::BARE, version, tier));
+    const bool has_bare = of_.held_out.contains(Arm::BARE);
+    line(pad("  " + label, 38) + pad(tokens, 9, true) + pad(std::to_string(samples), 9, true) +
+         pad(percent(all.ok), 9, true) + pad(percent(all.solved), 9, true) + speedup_of_ok(all) +
+         pad(best_text(all), 10, true) + pad(percent(all.new_share), 12, true) +
+         pad(greedy ? percent(greedy->ok) : "-", 11, true) +
+         (has_bare ? pad(bare ? percent(bare->ok) : "-", 9, true) : ""));
+    const auto json_of = [](const std::optional<policy_summary>& p) {
+      return p ? to_json(*p) : ordered_json(nullptr);
+    };
+    ordered_json row = {
+        {"sampled", to_json(all)}, {"greedy", json_of(greedy)}, {"bare", json_of(bare)}};
+    if (tier) row["tier"] = *tier;
+    return row;
   }
 
   void line(const std::string& s = "") { text_ += s + "\n"; }

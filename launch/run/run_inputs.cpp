@@ -88,10 +88,13 @@ task_table load_tasks(const configuration& c) {
       throw format_error(c.file.string(), 0, "tasks.held_out",
                          "'" + name + "' is not a task of " + folder.string());
   }
-  if (seen.size() <= held_out.size())
-    throw format_error(
-        c.file.string(), 0, "tasks",
-        seen.empty() ? "there are no tasks in " + folder.string() : "all tasks are held out");
+  const curriculum_options& plan = c.learner.plan;
+  const bool learns_from_stream_alone =
+      c.stream.workers > 0 && plan.self_supervised.steps == 0 && plan.contrastive.steps == 0;
+  if (seen.empty())
+    throw format_error(c.file.string(), 0, "tasks", "there are no tasks in " + folder.string());
+  if (seen.size() <= held_out.size() && !learns_from_stream_alone)
+    throw format_error(c.file.string(), 0, "tasks", "all tasks are held out");
   return table;
 }
 

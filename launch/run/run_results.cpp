@@ -48,9 +48,10 @@ class results_reader {
     for (const auto& t : pool_.tasks()) {
       found_.names[task_id(t->getId())] = std::string(view(t->getName()));
       ++found_.tasks_of_name[std::string(view(t->getName()))];
-      if (std::string fixed = fixed_tensors(from_record(*t)); !fixed.empty())
-        found_.fixed[task_id(t->getId())] = std::move(fixed);
-      if (t->getHeldOut()) held_out_.emplace(t->getId());
+      const task parsed = from_record(*t);
+      if (std::string fixed = fixed_tensors(parsed); !fixed.empty())
+        found_.fixed[parsed.id] = std::move(fixed);
+      if (t->getHeldOut()) held_out_.emplace(parsed.id, parsed.tier);
       if (t->getIsSample()) samples_.emplace(t->getId());
     }
   }
@@ -226,10 +227,13 @@ class results_reader {
       ++found_.inconclusive_compared;
       return;
     }
-    auto& compared = held_out_.contains(where.task) ? found_.held_out : found_.compared;
-    compared[g.arm][g.policy_version][found_.name_of(where)].push_back(
-        {outcome == Outcome::OK, score, source == sample_source::shown,
-         source == sample_source::fresh});
+    const auto held_out = held_out_.find(where.task);
+    auto& compared = held_out != held_out_.end() ? found_.held_out : found_.compared;
+    const std::string name = found_.name_of(where);
+    if (held_out != held_out_.end() && held_out->second > 0) found_.tiers[name] = held_out->second;
+    compared[g.arm][g.policy_version][name].push_back({outcome == Outcome::OK, score,
+                                                       source == sample_source::shown,
+                                                       source == sample_source::fresh});
   }
 
   // Names the versions by their stages, and counts the tokens that were trained on and the updates
@@ -264,7 +268,7 @@ class results_reader {
   }
 
   pool_inspector pool_;
-  std::set<task_id> held_out_;
+  std::map<task_id, std::uint32_t> held_out_;     // with their tiers
   std::set<task_id> samples_;                     // of the stream
   std::map<std::string, std::uint32_t> indices_;  // of device types
   std::unordered_map<outcome_key, known_outcome, hash_of_id> known_;

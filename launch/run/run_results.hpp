@@ -127,7 +127,8 @@ struct run_results {
   // from, and of those that are held out.
   std::map<schema::Draw::Arm, compared_samples> compared;
   std::map<schema::Draw::Arm, compared_samples> held_out;
-  std::uint64_t inconclusive_compared = 0;  // samples of the comparison that are left out
+  std::map<std::string, std::uint32_t> tiers;  // of the held-out tasks that have one, by name_of()
+  std::uint64_t inconclusive_compared = 0;     // samples of the comparison that are left out
   // Names of the versions in `held_out`: "before sft", "in sft, step 4".
   std::map<std::uint64_t, std::string> version_names;
   // The version with which the contrastive stage began; nullopt if there was no such stage.

@@ -95,15 +95,30 @@ void curriculum::read_stream(pair_stream::open_source open, pair_stream::options
 }
 
 std::optional<double> curriculum::seconds_left() const {
-  if (stage_ != Stage::CONTRASTIVE || options_.contrastive.minutes <= 0) return std::nullopt;
-  return 60 * options_.contrastive.minutes -
-         std::chrono::duration<double>(std::chrono::steady_clock::now() - stage_began_).count();
+  const double minutes = stage_ == Stage::SFT           ? options_.sft.minutes
+                         : stage_ == Stage::CONTRASTIVE ? options_.contrastive.minutes
+                                                        : 0;
+  if (minutes <= 0) return std::nullopt;
+  return 60 * minutes - seconds_in_stage();
+}
+
+double curriculum::seconds_in_stage() const {
+  if (!stage_began_) return seconds_before_;
+  return seconds_before_ +
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - *stage_began_).count();
+}
+
+// Returns the learning rate of the next supervised update.
+double curriculum::sft_rate() const {
+  const double minutes = options_.sft.minutes;
+  return options_.sft.rate.at(sft_updates_, minutes > 0 ? seconds_in_stage() / (60 * minutes) : 0);
 }
 
 bool curriculum::is_over() const {
   if (stage_ == Stage::COMPARISON) return false;
-  if (stage_ == Stage::SFT) return steps() == 0 || sft_updates_ >= options_.sft.updates;
-  return step_ >= steps() || (step_ > 0 && seconds_left().value_or(1) < 0);
+  if (stage_ == Stage::SFT)
+    return steps() == 0 || sft_updates_ >= options_.sft.updates || is_out_of_time();
+  return step_ >= steps() || (step_ > 0 && is_out_of_time());
 }
 
 bool curriculum::advance() {
@@ -111,6 +126,7 @@ bool curriculum::advance() {
   while (is_over()) {
     stage_ = static_cast<Stage>(static_cast<int>(stage_) + 1);
     stage_began_ = std::chrono::steady_clock::now();
+    seconds_before_ = 0;
     step_ = 0;
     ended = true;
     stream_.reset();  // its processes take memory and cores
@@ -139,11 +155,13 @@ void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
 }
 
 std::int64_t curriculum::sft_updates_left_in_step() const {
+  if (is_out_of_time()) return 0;
   return std::min(options_.sft.updates, updates_at_step_begin_ + options_.sft.updates_per_step) -
          sft_updates_;
 }
 
 double curriculum::sft_update() {
+  if (!stage_began_) stage_began_ = std::chrono::steady_clock::now();
   if (!trainer_) {
     ++sft_updates_;
     return 0;
@@ -151,8 +169,7 @@ double curriculum::sft_update() {
   std::vector<sft_example> batch;
   for (std::int64_t i = 0; i < options_.sft.batch; ++i)
     batch.push_back(stream_ ? stream_->next() : sft_data_->next(random_));
-  const double loss =
-      trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
+  const double loss = trainer_->sft_update(batch, sft_rate(), options_.sft.prompt_weight);
   ++sft_updates_;
   loss_sum_ += loss;
   return loss;
@@ -162,7 +179,7 @@ curriculum::numbers curriculum::end_sft_step() {
   const auto updates =
       static_cast<double>(std::max<std::int64_t>(1, sft_updates_ - updates_at_version_));
   numbers n = {{"loss", loss_sum_ / updates},
-               {"rate", options_.sft.rate.at(sft_updates_)},
+               {"rate", sft_rate()},
                {"updates", static_cast<double>(sft_updates_)},
                {"documents", static_cast<double>(documents())}};
   if (stream_) {
@@ -291,6 +308,7 @@ taken_checkpoint curriculum::take_checkpoint() const {
   random << random_;
   training_progress progress = {{{"stage", static_cast<double>(stage_)},
                                  {"step", static_cast<double>(step_)},
+                                 {"stage_seconds", seconds_in_stage()},
                                  {"sft_updates", static_cast<double>(sft_updates_)},
                                  {"sft_step_begin", static_cast<double>(updates_at_step_begin_)}},
                                 {{random_key, random.str()}}};
@@ -309,6 +327,9 @@ void curriculum::load(const std::filesystem::path& checkpoint) {
   };
   stage_ = static_cast<Stage>(number("stage"));
   step_ = number("step");
+  if (const auto before = progress.numbers.find("stage_seconds"); before != progress.numbers.end())
+    seconds_before_ = before->second;
+  if (stage_ != Stage::SFT) stage_began_ = std::chrono::steady_clock::now();
   sft_updates_ = number("sft_updates");
   updates_at_version_ = sft_updates_;
   // A checkpoint of an earlier version of Hone does not say where its step began, and has no texts.

@@ -23,7 +23,10 @@
 namespace hone {
 
 struct sft_stage_options {
-  std::int64_t updates = 1300;          // updates in the whole stage; 0 skips the stage
+  std::int64_t updates = 1300;  // updates in the whole stage; 0 skips the stage
+  // Time limit of the stage in minutes, interruptions left out; 0: no limit. The learning rate then
+  // decays with the time or the updates, whichever is further.
+  double minutes = 0;
   std::int64_t updates_per_step = 100;  // updates between two versions
   std::int64_t batch = 4;               // documents per update
   rate_schedule rate{6e-3, 50, 1300, 0.05};
@@ -44,8 +47,8 @@ struct self_supervised_stage_options {
 
 struct contrastive_stage_options {
   std::int64_t steps = 10;  // 0 skips the stage
-  // Time limit of the stage in minutes, counted from its start or from a resumption; 0: no limit.
-  // The stage ends with the first step that ends after the limit.
+  // Time limit of the stage in minutes, interruptions left out; 0: no limit. The stage ends with
+  // the first step that ends after the limit.
   double minutes = 0;
   std::int64_t groups = 10;  // groups per step
   // Spreads the groups of a step evenly over the tasks: one group per task, or an equal share per
@@ -164,6 +167,9 @@ class curriculum {
   std::vector<judged_completion> judged(const schema::ScoredGroup::Reader& scored) const;
   // Adds the tokens trained on and the updates skipped since the last call to a step's metrics.
   void count_work(numbers& n);
+  double seconds_in_stage() const;
+  bool is_out_of_time() const { return seconds_left().value_or(1) < 0; }
+  double sft_rate() const;
   bool has_kl() const { return options_.contrastive.grpo.objective.kl_coefficient > 0; }
 
   curriculum_options options_;
@@ -174,7 +180,10 @@ class curriculum {
   std::unique_ptr<pair_stream> stream_;  // null: pairs come from the data set
   std::mt19937_64 random_;
   Stage stage_ = Stage::SFT;
-  std::chrono::steady_clock::time_point stage_began_ = std::chrono::steady_clock::now();
+  // When this object began to train in the stage: with the first update of `sft`, which may have to
+  // wait for documents, and at the start of later stages.
+  std::optional<std::chrono::steady_clock::time_point> stage_began_;
+  double seconds_before_ = 0;  // in the stage, before load()
   std::int64_t step_ = 0;
   std::int64_t sft_updates_ = 0;
   std::int64_t updates_at_step_begin_ = 0;

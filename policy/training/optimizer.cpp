@@ -17,11 +17,12 @@
 
 namespace hone {
 
-double rate_schedule::at(std::int64_t step) const {
+double rate_schedule::at(std::int64_t step, double share) const {
   if (step < warm_up) return peak * static_cast<double>(step + 1) / static_cast<double>(warm_up);
   if (steps <= warm_up) return peak;
-  const double progress =
-      std::min(1.0, static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up));
+  const double of_updates =
+      static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up);
+  const double progress = std::min(1.0, std::max(of_updates, share));
   return peak *
          (final_share + (1 - final_share) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
 }

@@ -27,8 +27,9 @@ struct rate_schedule {
   std::int64_t warm_up = 0;  // updates
   std::int64_t steps = 0;    // updates up to the end of the decay, with the warm-up; 0: no decay
   double final_share = 1.0;  // rate at the end of the decay, relative to `peak`
-  // Returns the rate of an update, counted from 0.
-  double at(std::int64_t step) const;
+  // Returns the rate of an update, counted from 0. The decay is as far as the updates, or as a
+  // `share` of it (0 to 1) that something else has reached, whichever is further.
+  double at(std::int64_t step, double share = 0) const;
 };
 
 // State of an optimizer in host memory: the moments and master copies of the weights, and the

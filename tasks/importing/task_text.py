@@ -59,19 +59,30 @@ def case_text(case):
 
 
 def task_text(
-    name, summary, reference, inputs, parameters, cases, has_result, source, is_relaxed=False
+    name,
+    summary,
+    reference,
+    inputs,
+    parameters,
+    cases,
+    has_result,
+    source,
+    is_relaxed=False,
+    tier=None,
 ):
     """Returns the text of a task file.
 
     reference: TorchScript. inputs, parameters: see `tensor_text`. cases: see `case_text`.
     has_result: False if the outputs say nothing about the inputs. source: the module's Python file,
-    or None. is_relaxed: if True, the task admits TF32.
+    or None. is_relaxed: if True, the task admits TF32. tier: how hard the task is, or None.
     """
     head = [f"name = {quoted(name)}", f"summary = {basic_string(summary)}"]
     if is_relaxed:
         head.append('precision = "relaxed"')
     if not has_result:
         head.append("has_result = false")
+    if tier is not None:
+        head.append(f"tier = {tier}")
     head.append(f"reference = {source_string(reference)}")
     parts = ["\n".join(head)]
     parts += (

@@ -104,6 +104,7 @@ class DrawnTask:
             True,
             None,
             self.is_relaxed,
+            p.tier,
         )
 
     def description(self):

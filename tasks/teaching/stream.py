@@ -7,8 +7,8 @@ Nothing is run or judged. The sizes of tasks are drawn within bounds of bytes, n
 and a task may have results that a judge would not accept.
 
 Every line of standard output is one JSON object with a number. Of a task it has
-    tier: 1 for few statements on matrices and vectors, 2 for everything else.
-    name, task: the task's name, and the text of its file.
+    name, task: the task's name, and the text of its file, with its tier: 1 for few statements on
+        matrices and vectors, 2 for everything else.
     structure: the canonical hash of the reference's graph (tasks/synthesising/structure.py).
     documents: distinct texts. The first is the teacher's best guess.
 Of any other number it has
@@ -83,7 +83,6 @@ class Stream:
         if structure in self.excluded:
             raise Unfit("its structure is excluded")
         return {
-            "tier": tier,
             "name": task.name,
             "task": task.text(),
             "structure": structure,

@@ -33,6 +33,8 @@ TEST(ComparisonOfPolicies, ShowsTheShareOfOkAndTheirSpeedUpApart) {
                                   1000, 1);
   EXPECT_NEAR(r.before.ok, 0.25, 1e-12);
   EXPECT_NEAR(r.after.ok, 0.75, 1e-12);
+  EXPECT_NEAR(r.before.solved, 0.5, 1e-12);
+  EXPECT_NEAR(r.after.solved, 1, 1e-12);
   EXPECT_NEAR(r.before.log_of_ok, std::log(2.0), 1e-12) << "task b has no ok sample before";
   EXPECT_NEAR(r.after.log_of_ok, (std::log(4.0) + std::log(2.0)) / 2, 1e-12);
   EXPECT_NEAR(r.after.log_best, (std::log(8.0) + std::log(2.0)) / 2, 1e-12);

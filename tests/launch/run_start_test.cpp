@@ -71,9 +71,16 @@ TEST_F(RunStart, LeavesOutTasksWithoutAResult) {
   EXPECT_THAT(named.err, HasSubstr("'empty' has no result"));
 }
 
-TEST_F(RunStart, HoldsOutACountOfTheTasksThatAreNotNamed) {
-  const auto ended =
-      run({"--set", "tasks.held_out=[\"cross_entropy\"]", "--set", "tasks.held_out_count=1"});
+TEST_F(RunStart, HoldsOutACountOfTheTasksThatAreNotNamedAndReportsThemByTier) {
+  const auto tasks = folder_ / "tasks";
+  std::filesystem::create_directories(tasks);
+  const auto configs = std::filesystem::path(HONE_SOURCE_DIR) / "configs";
+  for (const auto& file : std::filesystem::directory_iterator(configs / "tasks")) {
+    const std::string tier = file.path().stem() == "cross_entropy" ? "tier = 2\n" : "tier = 1\n";
+    write_file(tasks / file.path().filename(), tier + read_file(file.path()));
+  }
+  const auto ended = run({"--set", "tasks.folder=" + tasks.string(), "--set",
+                          "tasks.held_out=[\"cross_entropy\"]", "--set", "tasks.held_out_count=1"});
   ASSERT_EQ(ended.code, 0) << ended.err;
   const json report = json::parse(read_file(run_folder() / "report.json"));
   std::set<std::string> held_out;
@@ -81,6 +88,15 @@ TEST_F(RunStart, HoldsOutACountOfTheTasksThatAreNotNamed) {
     held_out.insert(std::string(task["task"]).substr(0, std::string(task["task"]).find(' ')));
   EXPECT_EQ(held_out.size(), 2U);
   EXPECT_TRUE(held_out.contains("cross_entropy"));
+  for (const json& row : report["held_out"]) {
+    ASSERT_EQ(row["tiers"].size(), 2U);
+    double ok = 0;
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(row["tiers"][i]["tier"], i + 1);
+      ok += row["tiers"][i]["sampled"]["ok"].get<double>() / 2;
+    }
+    EXPECT_NEAR(row["sampled"]["ok"], ok, 1e-9) << "a task each";
+  }
   for (const json& task : report["comparison"]["tasks"]) {
     const std::string name = task["task"];
     EXPECT_FALSE(held_out.contains(name.substr(0, name.find(' ')))) << name;

@@ -119,6 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "t.toml:2: summary: is an integer, expected a string"},
         bad_edit{"summary = \"C = diag(A) B\"", "precision = \"low\"",
                  "expected strict or relaxed"},
+        bad_edit{"summary = \"C = diag(A) B\"", "tier = 0", "tier: is 0, expected 1 to 9"},
         bad_edit{"summary = \"C = diag(A) B\"", "distributions = [\"declared\", \"big\"]",
                  "'big' is unknown"},
         bad_edit{"summary = \"C = diag(A) B\"", "distributions = [\"small\"]",

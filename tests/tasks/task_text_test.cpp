@@ -29,6 +29,7 @@ TEST(TaskText, PrintedTextParsesBackToTheSameTask) {
               {"c", {std::string("V")}, dtype::bfloat16, shaped, ""}};
   t.parameters = {{"w", {std::string("N")}, dtype::float32, {}, ""}};
   t.cases = {{{{"N", 4}, {"V", 9}}, true, {"cpu", "cuda"}}, {{{"N", 5}, {"V", 7}}, false, {}}};
+  t.tier = 2;
   t.source_language = "python";
   t.source_text = "class Model:\n    '''documented'''\n";
 
@@ -37,6 +38,7 @@ TEST(TaskText, PrintedTextParsesBackToTheSameTask) {
   EXPECT_EQ(back.name, t.name);
   EXPECT_EQ(back.summary, t.summary);
   EXPECT_EQ(back.relaxed, t.relaxed);
+  EXPECT_EQ(back.tier, t.tier);
   EXPECT_EQ(back.distributions, t.distributions);
   EXPECT_EQ(back.reference, t.reference);
   EXPECT_EQ(back.tolerances, t.tolerances);

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "tests/support/temporary_folder.hpp"
 
@@ -80,6 +82,34 @@ TEST_F(Curriculum, EndsTheContrastiveStageAtItsTimeLimitButNotBeforeItsFirstStep
   c.learn(*batch({{Outcome::OK, 1}}), 0);
   EXPECT_TRUE(c.advance());
   EXPECT_EQ(c.stage(), Stage::COMPARISON);
+}
+
+TEST_F(Curriculum, EndsSupervisedTrainingAtItsTimeLimit) {
+  options_.sft.updates = 1000000;
+  options_.sft.minutes = 1e-9;
+  curriculum c = make();
+  EXPECT_GT(c.sft_updates_left_in_step(), 0) << "the time begins with the first update";
+  c.sft_update();
+  EXPECT_EQ(c.sft_updates_left_in_step(), 0);
+  c.end_sft_step();
+  EXPECT_EQ(c.step(), 1);
+  EXPECT_TRUE(c.advance());
+  EXPECT_NE(c.stage(), Stage::SFT);
+}
+
+TEST_F(Curriculum, CountsTheTimeInAStageBeforeACheckpoint) {
+  const temporary_folder folder;
+  options_.sft.minutes = 100;
+  curriculum a = make();
+  a.sft_update();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const double left = a.seconds_left().value();
+  EXPECT_LT(left, 6000 - 0.02);
+  a.take_checkpoint()(folder / "1");
+  curriculum b = make();
+  b.load(folder / "1");
+  EXPECT_LE(b.seconds_left().value(), left);
+  EXPECT_GT(b.seconds_left().value(), left - 60);
 }
 
 TEST_F(Curriculum, ContinuesFromACheckpoint) {

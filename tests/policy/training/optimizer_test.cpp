@@ -126,6 +126,10 @@ TEST(RateSchedule, WarmsUpLinearlyAndDecaysByACosine) {
   EXPECT_NEAR(schedule.at(60), 0.05 + 0.95 * 0.5, 1e-12);
   EXPECT_NEAR(schedule.at(110), 0.05, 1e-12);
   EXPECT_NEAR(schedule.at(1000), 0.05, 1e-12);
+  EXPECT_NEAR(schedule.at(20, 0.5), schedule.at(60), 1e-12) << "half of the time has passed";
+  EXPECT_NEAR(schedule.at(60, 0.1), schedule.at(60), 1e-12);
+  EXPECT_NEAR(schedule.at(20, 1.5), 0.05, 1e-12);
+  EXPECT_NEAR(schedule.at(0, 0.5), 0.1, 1e-12) << "the warm-up counts updates";
   const rate_schedule constant{1e-3, 0, 0, 1.0};
   EXPECT_EQ(constant.at(0), 1e-3);
   EXPECT_EQ(constant.at(500), 1e-3);
