@@ -8,12 +8,16 @@
 
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
+#include "messages/even_spacing.hpp"
 #include "messages/names.hpp"
 #include "network/thread_priority.hpp"
 #include "process/cut_line.hpp"
 
 namespace hone {
 namespace {
+
+// Tasks of which a status tells the best variant: it is sent every second.
+constexpr std::size_t most_shown_tasks = 256;
 
 // Returns a reply that delivers a promise; nullopt becomes the error request_timeout.
 template <class Record>
@@ -214,14 +218,16 @@ run_status_record pool_state::status() const {
     results[i++].setValue(static_cast<double>(count));
   }
   const auto types = schedule->device_types();
-  auto best = status->initTasks(static_cast<unsigned>(tasks->all().size() * types.size()));
+  const auto shown = evenly_spaced(most_shown_tasks, tasks->all().size());
+  auto best = status->initTasks(static_cast<unsigned>(shown.size() * types.size()));
   unsigned t = 0;
-  for (const auto& one : tasks->all()) {
+  for (const std::size_t at : shown) {
+    const task& one = *tasks->all()[at];
     for (const std::string& type : types) {
-      best[t].setName(one->name);
+      best[t].setName(one.name);
       best[t].setDeviceType(type);
-      best[t].setVariants(owned->accepted_variants(one->id, type));
-      const auto leader = owned->best(one->id, type);
+      best[t].setVariants(owned->accepted_variants(one.id, type));
+      const auto leader = owned->best(one.id, type);
       best[t++].setBest(leader ? leader->score : 0);
     }
   }

@@ -21,6 +21,33 @@ struct longest_document {
   const corpus_document* document = nullptr;
 };
 
+// Tasks whose texts are turned into tokens.
+constexpr std::size_t most_checked_tasks = 1000;
+
+using documents_by_task = std::map<std::string, std::vector<const corpus_document*>>;
+
+// Returns the tasks that prompts are written for; of very many, those whose reference and longest
+// document have the most bytes.
+std::vector<std::shared_ptr<const task>> tasks_with_long_texts(const task_table& tasks,
+                                                               documents_by_task& documents) {
+  std::vector<std::pair<std::size_t, std::shared_ptr<const task>>> sized;
+  for (const auto& t : tasks.all()) {
+    if (tasks.role_of(t->id) == task_role::sample) continue;
+    std::size_t longest = 0;
+    for (const corpus_document* document : documents[t->name])
+      longest = std::max(longest, document->text.size());
+    sized.emplace_back(t->reference.size() + longest, t);
+  }
+  if (sized.size() > most_checked_tasks) {
+    std::stable_sort(sized.begin(), sized.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    sized.resize(most_checked_tasks);
+  }
+  std::vector<std::shared_ptr<const task>> chosen;
+  for (auto& [size, t] : sized) chosen.push_back(std::move(t));
+  return chosen;
+}
+
 // Returns the prompt of a task that shows the document as often as a draw has exemplars.
 std::string prompt_with_exemplars(const task& t, const prompt_template& prompts,
                                   const corpus_document* shown, std::uint32_t exemplars) {
@@ -123,16 +150,16 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
   const text_codec codec = text_codec::load(folder, c.policy.chat);
   const bool shows = c.pool.storage.exemplars.method != exemplar_method::none;
   const std::uint32_t exemplars = shows ? c.pool.storage.exemplars.count : 0;
-  std::map<std::string, longest_document> longest;
-  for (const corpus_document& document : documents) {
-    const std::size_t tokens = codec.encode_answer(document.text).size();
-    if (tokens > longest[document.task].tokens) longest[document.task] = {tokens, &document};
-  }
+  std::map<std::string, std::vector<const corpus_document*>> by_task;
+  for (const corpus_document& document : documents) by_task[document.task].push_back(&document);
   length_check check(context, static_cast<std::size_t>(c.generation.options.max_new_tokens),
                      exemplars);
-  for (const auto& t : tasks.all()) {
-    if (tasks.role_of(t->id) == task_role::sample) continue;
-    const longest_document& its = longest[t->name];
+  for (const auto& t : tasks_with_long_texts(tasks, by_task)) {
+    longest_document its;
+    for (const corpus_document* document : by_task[t->name]) {
+      const std::size_t tokens = codec.encode_answer(document->text).size();
+      if (tokens > its.tokens) its = {tokens, document};
+    }
     const auto length = [&](std::uint32_t shown) {
       return codec.encode_prompt(prompt_with_exemplars(*t, prompts, its.document, shown)).size();
     };

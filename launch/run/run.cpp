@@ -65,11 +65,12 @@ class run_process {
   int execute() {
     if (options_.dry_run) return describe(check_start(c_, core_wait(options_.waits_for_cores)));
     task_table loaded = load_tasks(c_);
-    const auto corpus = read_corpus(c_, loaded);
+    auto corpus = read_corpus(c_, loaded);
     auto documents = choose_documents(c_, loaded, corpus);
     const auto prompts = load_prompts(c_);
     const start_findings found = check_corpus(c_, loaded, corpus, documents);
     if (!found.problems.empty()) throw std::runtime_error(joined(found.problems));
+    corpus = {};  // of a hundred thousand documents, half a gigabyte
     folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
     const auto say = [this](const std::string& line) { view_.message(line); };
     const run_folder::resume_point from = find_begin(say);
@@ -93,7 +94,7 @@ class run_process {
     auto& system = start_actor_system({std::chrono::milliseconds(c_.node.heartbeat_ms),
                                        std::chrono::milliseconds(c_.node.silence_ms)});
     caf::scoped_actor supervisor(system);
-    const run_parts parts = {
+    run_parts parts = {
         .settings = c_,
         .folder = *folder_,
         .from = from,
@@ -112,6 +113,7 @@ class run_process {
                               const learned_step& step) { metrics.write(version, step); },
     };
     run_actors actors = start_run_actors(system, parts, supervisor);
+    parts.corpus_groups = {};  // the pool's mailbox has them
     say_what_is_left_to_nodes();
     const int code = wait(system, supervisor, actors, [&](const std::string& type) {
       const auto groups = make_corpus_groups(documents, *tasks, {type}, c_.corpus.timed);

@@ -67,7 +67,7 @@ struct RunStatus {
   # Samples of this stage by the name of their outcome, since the process started. Samples of a
   # waiting group are not counted yet.
 
-  tasks @9 :List(TaskStatus);
+  tasks @9 :List(TaskStatus);                 # a selection, if there are very many
   complete @10 :Bool;                         # the run has ended
   droppedByType @11 :List(Training.NamedNumber);  # droppedGroups by device type
 

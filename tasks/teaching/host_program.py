@@ -51,12 +51,26 @@ class HostProgram:
         self.dtypes = set()
         self.kinds = []  # of the kernels
         self.taken = {a.name for a in lowered.arguments} | set(lowered.known)
+        self._store_results()
         outputs = []
         for k, output in enumerate(lowered.outputs):
             text = self.in_host(output)
             outputs.append(f"{text}.clone()" if self._is_shared(output, k) else text)
         text = ", ".join(outputs) + ("," if lowered.is_tuple and len(outputs) == 1 else "")
         self.lines.append(f"return {text}")
+
+    def _store_results(self):
+        """Puts the results of statements into memory that `choices.stores` names."""
+        needed, waiting = set(), list(self.lowered.outputs)
+        while waiting:
+            v = waiting.pop()
+            if id(v) not in needed:
+                needed.add(id(v))
+                waiting += [o for o in v.operands if isinstance(o, Value)]
+        for statement, is_stored in zip(self.lowered.reference.statements, self.choices.stores):
+            v = self.lowered.known[statement.name]
+            if is_stored and id(v) in needed and v.kind in ("pointwise", "field", "scan"):
+                self.in_host(v)
 
     def _is_shared(self, output, k):
         """Whether an output is an argument, or an earlier output, or a view of one."""

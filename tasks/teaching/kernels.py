@@ -28,7 +28,12 @@ class Kernel:
 
 
 class Choices:
-    """The random moves: how kernels are laid out."""
+    """The random moves: how kernels are laid out.
+
+    rows: who works on a row, a key of strategies.STRATEGIES where it fits, or None for the default.
+    stores: for each statement of the reference, whether its result is put into memory although a
+    later kernel could compute it.
+    """
 
     def __init__(self, block=256, items=4, row_block=None, is_serial=False, splits=True):
         self.block = block
@@ -36,6 +41,9 @@ class Choices:
         self.row_block = row_block
         self.is_serial = is_serial  # every thread works alone, as suits the CPU device
         self.splits = splits
+        self.rows = None
+        self.unroll = 4
+        self.stores = []
 
 
 def integer_for(dims, cases):

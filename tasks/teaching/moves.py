@@ -5,8 +5,10 @@ import random
 from kernels import Choices
 from pointwise_rules import ROWS, SAME
 from reading import VIEWS
+from strategies import STRATEGIES
 
 BEST_GUESSES = 3
+MOST_STATEMENTS = 64  # whose results a variant may choose to store
 # Operators that ATen computes as fast as a kernel that does nothing else; measured on an H100.
 AS_FAST_ALONE = {*ROWS, *SAME, "gelu", "clamp", "pow", "softmax", "log_softmax"}
 
@@ -41,6 +43,11 @@ class Moves:
         self.choices.row_block = draw.choice([None, 128, 256, 512, 1024])
         self.choices.splits = draw.random() < 0.7
         self.channels_last = draw.random() < 0.4
+        if device == "cuda":
+            self.choices.rows = draw.choice([None, None, *STRATEGIES])
+        self.choices.unroll = draw.choice([1, 4, 4, 8])
+        share = draw.choice([0, 0, 0, 0.3, 1])
+        self.choices.stores = [draw.random() < share for _ in range(MOST_STATEMENTS)]
 
 
 def is_worth_kernels(reference):

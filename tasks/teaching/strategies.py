@@ -1,5 +1,7 @@
 """Who works on a row: how threads share its elements, and how they combine what they found."""
 
+from typing import NamedTuple
+
 from reductions import REDUCTIONS
 
 PARTS_WANTED = 1056  # blocks that keep a large GPU busy: eight for each of 132 processors
@@ -71,7 +73,7 @@ class ByWarp:
         e.emit(f"if (o >= {e.rows}) return;")
 
     def open_loop(self, e):
-        e.emit("#pragma unroll 4")
+        e.emit(f"#pragma unroll {self.unroll}")
         e.open(f"for ({e.integer} r = threadIdx.x & 31; r < {e.length}; r += 32)")
 
     def combine(self, e, reduction, state):
@@ -95,7 +97,7 @@ class ByBlock:
         e.emit(f"const {e.integer} o = blockIdx.x;")
 
     def open_loop(self, e):
-        e.emit("#pragma unroll 4")
+        e.emit(f"#pragma unroll {self.unroll}")
         e.open(f"for ({e.integer} r = threadIdx.x; r < {e.length}; r += {self.block})")
 
     def combine(self, e, reduction, state):
@@ -133,7 +135,7 @@ class ByPart(ByBlock):
         e.emit(f"const {e.integer} end = start + size < {e.length} ? start + size : {e.length};")
 
     def open_loop(self, e):
-        e.emit("#pragma unroll 4")
+        e.emit(f"#pragma unroll {self.unroll}")
         e.open(f"for ({e.integer} r = start + threadIdx.x; r < end; r += {self.block})")
 
     def save(self, e, reduction, state, out):
@@ -179,7 +181,7 @@ class ByTile:
         e.emit(f"const {e.integer} o = is_row ? row : {e.rows} - 1;")
 
     def open_loop(self, e):
-        e.emit("#pragma unroll 4")
+        e.emit(f"#pragma unroll {self.unroll}")
         e.open(f"for ({e.integer} r = threadIdx.y; r < {e.length}; r += {self.height})")
 
     def combine(self, e, reduction, state):
@@ -198,23 +200,72 @@ class ByTile:
         e.close()
 
 
+class Rows(NamedTuple):
+    """The rows of a kernel in the timed case.
+
+    beside: how many of them lie beside each other in memory, element by element.
+    """
+
+    count: int
+    length: int
+    beside: int
+
+
+def _by_thread(rows, choices):
+    return ByThread(choices.block, is_alone=choices.is_serial or rows.length > MOST_ADDED)
+
+
+def _by_warp(rows, choices):
+    return ByWarp(choices.block)
+
+
+def _by_block(rows, choices):
+    block = 1024 if rows.length >= 8192 else 512 if rows.length >= 2048 else 256
+    return ByBlock(choices.row_block or block, rows.length)
+
+
+def _by_part(rows, choices):
+    parts = 2
+    while parts * rows.count < PARTS_WANTED and rows.length // (2 * parts) >= LEAST_PART:
+        parts *= 2
+    return ByPart(choices.row_block or 512, parts)
+
+
+def _by_tile(rows, choices):
+    height = choices.row_block // 32 if choices.row_block else 32 if rows.count < 16384 else 16
+    return ByTile(height)
+
+
+# How each is made, and for which rows it can pay. All are right for all rows.
+STRATEGIES = {
+    "thread": (_by_thread, lambda rows: rows.length <= 1024 and rows.count >= 1024),
+    "warp": (_by_warp, lambda rows: 8 <= rows.length <= 8192 and rows.beside < 16),
+    "block": (_by_block, lambda rows: rows.length >= 128 and rows.beside < 16),
+    "part": (_by_part, lambda rows: rows.length >= 2048 and rows.beside < 16),
+    "tile": (_by_tile, lambda rows: rows.length >= 8 and rows.beside >= 16),
+}
+
+
+def _default(rows, choices):
+    if choices.is_serial or rows.length <= 16:
+        return "thread"
+    if rows.beside >= 16:
+        return "thread" if rows.count >= 65536 or rows.length < 32 else "tile"
+    if rows.length <= 512 and rows.count >= 256:
+        return "warp"
+    is_split = rows.length >= 16 * LEAST_PART and rows.count < PARTS_WANTED // 4
+    return "part" if choices.splits and is_split else "block"
+
+
 def strategy_for(domain, choices, timed):
-    rows, length = domain.rows().values[timed], domain.row_length().values[timed]
-    beside = domain.inner().values[timed]
-    if choices.is_serial:
-        return ByThread(choices.block, is_alone=True)
-    if beside >= 16:
-        if rows >= 65536 or length < 32:
-            return ByThread(choices.block)
-        return ByTile(choices.row_block // 32 if choices.row_block else 32 if rows < 16384 else 16)
-    if length <= 16:
-        return ByThread(choices.block)
-    if length <= 512 and rows >= 256:
-        return ByWarp(choices.block)
-    if choices.splits and length >= 16 * LEAST_PART and rows < PARTS_WANTED // 4:
-        parts = 2
-        while parts * rows < PARTS_WANTED and length // (2 * parts) >= LEAST_PART:
-            parts *= 2
-        return ByPart(choices.row_block or 512, parts)
-    block = choices.row_block or (1024 if length >= 8192 else 512 if length >= 2048 else 256)
-    return ByBlock(block, length)
+    rows = Rows(
+        domain.rows().values[timed],
+        domain.row_length().values[timed],
+        domain.inner().values[timed],
+    )
+    name = _default(rows, choices)
+    if choices.rows is not None and STRATEGIES[choices.rows][1](rows):
+        name = choices.rows
+    strategy = STRATEGIES[name][0](rows, choices)
+    strategy.unroll = choices.unroll
+    return strategy
