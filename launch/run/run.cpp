@@ -65,12 +65,9 @@ class run_process {
   int execute() {
     if (options_.dry_run) return describe(check_start(c_, core_wait(options_.waits_for_cores)));
     task_table loaded = load_tasks(c_);
-    auto corpus = read_corpus(c_, loaded);
-    auto documents = choose_documents(c_, loaded, corpus);
+    start_findings found;
+    auto documents = take_documents(loaded, found);
     const auto prompts = load_prompts(c_);
-    const start_findings found = check_corpus(c_, loaded, corpus, documents);
-    if (!found.problems.empty()) throw std::runtime_error(joined(found.problems));
-    corpus = {};  // of a hundred thousand documents, half a gigabyte
     folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
     const auto say = [this](const std::string& line) { view_.message(line); };
     const run_folder::resume_point from = find_begin(say);
@@ -126,6 +123,17 @@ class run_process {
   }
 
  private:
+  // Returns the documents of the corpus that are judged. The rest of it is not kept: a large corpus
+  // takes gigabytes.
+  std::vector<corpus_document> take_documents(const task_table& tasks,
+                                              start_findings& found) const {
+    const auto corpus = read_corpus(c_, tasks);
+    auto documents = choose_documents(c_, tasks, corpus);
+    found = check_corpus(c_, tasks, corpus, documents);
+    if (!found.problems.empty()) throw std::runtime_error(joined(found.problems));
+    return documents;
+  }
+
   // Returns where the run goes on, or begins.
   run_folder::resume_point find_begin(const std::function<void(const std::string&)>& say) {
     run_folder::resume_point from;

@@ -20,6 +20,7 @@ struct alignas(N * sizeof(T)) pack {
   T at[N];
 };
 """
+KERNEL_KINDS = ("pointwise", "reduce", "field", "scan")  # of values that kernels write
 HALF_HEADERS = {
     torch.float16: "#include <cuda_fp16.h>\n",
     torch.bfloat16: "#include <cuda_bf16.h>\n",
@@ -27,7 +28,8 @@ HALF_HEADERS = {
 
 
 def _base_of(v):
-    while v.kind == "view":
+    """Returns the tensor that a value is a view of. v: any result of a statement."""
+    while isinstance(v, Value) and v.kind == "view":
         v = v.operands[0]
     return v
 
@@ -68,9 +70,10 @@ class HostProgram:
                 needed.add(id(v))
                 waiting += [o for o in v.operands if isinstance(o, Value)]
         for statement, is_stored in zip(self.lowered.reference.statements, self.choices.stores):
-            v = self.lowered.known[statement.name]
-            if is_stored and id(v) in needed and v.kind in ("pointwise", "field", "scan"):
-                self.in_host(v)
+            v = _base_of(self.lowered.known[statement.name])
+            is_made = id(v) in needed and v.kind in KERNEL_KINDS
+            if is_stored and is_made and not self.in_memory(v):
+                self._prepare_for(v, ())
 
     def _is_shared(self, output, k):
         """Whether an output is an argument, or an earlier output, or a view of one."""

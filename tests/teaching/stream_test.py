@@ -30,6 +30,13 @@ def tier_of(one):
     return tomllib.loads(one["task"])["tier"]
 
 
+def structure_of(document):
+    """Returns what distinguishes how variants divide the work: kernels, and how rows are shared."""
+    launches = re.findall(r'launch\("([a-z]+)_', block(document, "python"))
+    marks = r"_warps|_tile|start = \(blockIdx|threadIdx\.x >> 5|step = 16"
+    return tuple(launches), frozenset(re.findall(marks, block(document, "cuda")))
+
+
 def command(*options, seed=5):
     return [sys.executable, "-B", str(PROGRAM), "--seed", str(seed), *map(str, options)]
 
@@ -165,6 +172,38 @@ class Lines(unittest.TestCase):
         for document in documents:
             self.assertNotRegex(block(document, "cuda"), NO_OP)
             self.assertNotRegex(document, COUNT)
+
+
+class Variants(unittest.TestCase):
+    def test_differ_in_structure(self):
+        counts = []
+        for number in range(24):
+            task = described(line(number)["task"])
+            lesson = Lesson(task, "cuda")
+            documents, _ = lesson.variants(range(3, 15), 1, 12)
+            counts.append(len({structure_of(d) for d in documents}))
+        self.assertGreaterEqual(sum(counts) / len(counts), 4, counts)
+
+    def test_store_each_result_where_all_are_chosen(self):
+        lesson = Lesson(
+            {
+                "name": "chain",
+                "reference": "def forward(x: Tensor) -> Tensor:\n"
+                "    t0 = torch.relu(x)\n"
+                "    t1 = torch.sum(t0, dim=1)\n"
+                "    t2 = t1 * 2.0\n"
+                "    return t2\n",
+                "relaxed": False,
+                "tensors": [
+                    {"name": "x", "shape": ["N", 300], "dtype": "float32", "is_parameter": False}
+                ],
+                "cases": [{"sizes": {"N": 64}, "timed": True}],
+            },
+            "cuda",
+        )
+        launches = {block(lesson.variant(n, 1)[0], "python").count("launch(") for n in range(3, 60)}
+        self.assertLessEqual({1, 3}, launches)
+        self.assertTrue(all(1 <= count <= 3 for count in launches - {0}), launches)
 
 
 class Streams(unittest.TestCase):

@@ -19,6 +19,12 @@ std::string read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// Infinities and NaN stay what they are, as with NVRTC's --use_fast_math: a maximum may begin with
+// -INFINITY.
+void append_fast_math(std::vector<std::string>& arguments) {
+  arguments.insert(arguments.end(), {"-ffast-math", "-fno-finite-math-only"});
+}
+
 }  // namespace
 
 cpu_compiler::cpu_compiler(const std::string& target)
@@ -32,7 +38,7 @@ cpu_compiler::cpu_compiler(const std::string& target)
 std::vector<std::string> cpu_compiler::preprocess_arguments(bool fast_math) const {
   std::vector<std::string> arguments = {compiler_,   "-E",           "-quiet",
                                         "-nostdinc", "-std=gnu++20", "-w"};
-  if (fast_math) arguments.emplace_back("-ffast-math");
+  if (fast_math) append_fast_math(arguments);
   arguments.emplace_back("-");
   return arguments;
 }
@@ -58,7 +64,7 @@ std::vector<std::string> cpu_compiler::compile_arguments(bool fast_math) const {
                                         "-fno-gnu-unique",
                                         "-fmax-errors=8",
                                         "-ftemplate-depth=200"};
-  if (fast_math) arguments.emplace_back("-ffast-math");
+  if (fast_math) append_fast_math(arguments);
   arguments.insert(arguments.end(), target_.begin(), target_.end());
   arguments.insert(arguments.end(), {"-", "-o", "block.s"});
   return arguments;
