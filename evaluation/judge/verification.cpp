@@ -116,6 +116,9 @@ verification_result verify_program(trial& candidate, std::string_view device_kin
       return result;
     }
   }
+  if (result.rounds == 0)
+    result.failure = program_failure{Outcome::INFRASTRUCTURE, "",
+                                     "the task has no case for this kind of device"};
   return result;
 }
 

@@ -62,6 +62,16 @@ TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
   EXPECT_EQ(verify(candidate, scale_task("distributions = [\"declared\"]\n")).rounds, 10U);
 }
 
+TEST(Verification, FindsNothingRightWhereNoCaseIsForTheDevice) {
+  task t = scale_task();
+  for (task_case& at : t.cases) at.on = {"cuda"};
+  fake_session candidate(right_program());
+  const auto result = verify(candidate, t);
+  EXPECT_EQ(result.rounds, 0U);
+  EXPECT_EQ(outcome_of(result.failure), Outcome::INFRASTRUCTURE);
+  EXPECT_THAT(message_of(result.failure), HasSubstr("no case for this kind of device"));
+}
+
 // Returns the calls of each round, which have equal parameters.
 std::vector<std::vector<fake_session::seen_call>> rounds_of(const fake_session& candidate) {
   std::vector<std::vector<fake_session::seen_call>> rounds;
