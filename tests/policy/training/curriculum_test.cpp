@@ -86,7 +86,7 @@ TEST_F(Curriculum, EndsTheContrastiveStageAtItsTimeLimitButNotBeforeItsFirstStep
 
 TEST_F(Curriculum, EndsSupervisedTrainingAtItsTimeLimit) {
   options_.sft.updates = 1000000;
-  options_.sft.minutes = 1e-9;
+  options_.sft.minutes = 1e-15;
   curriculum c = make();
   EXPECT_GT(c.sft_updates_left_in_step(), 0) << "the time begins with the first update";
   c.sft_update();
