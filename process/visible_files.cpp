@@ -128,9 +128,13 @@ void visible_files::read(const std::vector<fs::path>& folders, std::uint64_t max
   std::sort(files_.begin(), files_.end(),
             [](const file& a, const file& b) { return a.path < b.path; });
   if (contents_bytes_ == 0) return;
-  // Without the seals, a fork could change the files of later forks.
-  if (fcntl(all.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-    throw_errno("cannot seal files in memory");
+  // Without the seals, a fork could change the files of later forks. The kernel is busy while it
+  // holds pages of the file itself, for moments; each attempt waits up to 150 ms for it.
+  constexpr int most_attempts = 20;
+  for (int attempt = 1;
+       fcntl(all.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) != 0; ++attempt) {
+    if (errno != EBUSY || attempt == most_attempts) throw_errno("cannot seal files in memory");
+  }
   void* mapped = mmap(nullptr, contents_bytes_, PROT_READ, MAP_SHARED, all.get(), 0);
   if (mapped == MAP_FAILED) throw_errno("cannot map files in memory");
   contents_ = static_cast<const char*>(mapped);
