@@ -57,8 +57,9 @@ struct drawn_contents {
 struct drawn_round {
   std::uint64_t seed = 0;
   std::vector<distribution> of_calls = {distribution::declared};  // they take turns
-  bool counts = true;                                             // its time is part of the score
 
+  // Returns true if its time is part of the score: calls may take another time with other contents.
+  bool counts() const { return of_calls.front() == distribution::declared; }
   distribution of_call(std::size_t n) const { return of_calls[n % of_calls.size()]; }
 };
 

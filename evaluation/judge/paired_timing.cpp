@@ -159,7 +159,7 @@ class paired_timing {
   void time_round() {
     drawn_round round{random_->bits()};
     if (checks_ != nullptr) round = checks_->draw(round.seed, rules_);
-    const bool counts = round.counts;
+    const bool counts = round.counts();
     renew_parameters(round.of_calls.front());
     candidate_->begin_round(round);
     reference_->begin_round(round);

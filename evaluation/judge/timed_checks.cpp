@@ -37,14 +37,13 @@ drawn_round timed_checks::draw(std::uint64_t seed, const timing_rules& rules) {
   if (!has_others || random_->below(rules.others_one_in) != 0) return {seed};
   // A round of `weights` is drawn as often as one with each group of others.
   const std::size_t groups = (others_.size() + most_of_a_round - 1) / most_of_a_round;
-  if (has_weights_ && random_->below(1 + groups) == 0)
-    return {seed, {distribution::weights}, false};
+  if (has_weights_ && random_->below(1 + groups) == 0) return {seed, {distribution::weights}};
   return draw_others(seed, most_of_a_round);
 }
 
 drawn_round timed_checks::draw_others(std::uint64_t seed, std::size_t most) {
   if (most >= others_.size()) next_ = 0;  // each of them once
-  drawn_round round{seed, std::vector<distribution>(std::min(most, others_.size())), false};
+  drawn_round round{seed, std::vector<distribution>(std::min(most, others_.size()))};
   for (distribution& how : round.of_calls) how = next_other();
   return round;
 }
@@ -52,7 +51,7 @@ drawn_round timed_checks::draw_others(std::uint64_t seed, std::size_t most) {
 std::vector<drawn_round> timed_checks::draw_last(std::uint64_t seed, const timing_rules& rules) {
   std::vector<drawn_round> rounds;
   if (!others_.empty()) rounds.push_back(draw_others(seed, rules.last_checks));
-  if (has_weights_) rounds.push_back({~seed, {distribution::weights}, false});
+  if (has_weights_) rounds.push_back({~seed, {distribution::weights}});
   return rounds;
 }
 

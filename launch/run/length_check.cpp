@@ -150,7 +150,7 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
   const text_codec codec = text_codec::load(folder, c.policy.chat);
   const bool shows = c.pool.storage.exemplars.method != exemplar_method::none;
   const std::uint32_t exemplars = shows ? c.pool.storage.exemplars.count : 0;
-  std::map<std::string, std::vector<const corpus_document*>> by_task;
+  documents_by_task by_task;
   for (const corpus_document& document : documents) by_task[document.task].push_back(&document);
   length_check check(context, static_cast<std::size_t>(c.generation.options.max_new_tokens),
                      exemplars);

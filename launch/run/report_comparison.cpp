@@ -85,6 +85,8 @@ class comparison_report {
          pad("ok", 9, true) + pad("solved", 9, true) + pad("speed-up", 10, true) +
          pad("best", 10, true) + pad("new and ok", 12, true) + pad("greedy ok", 11, true) +
          (has_exemplars ? pad("bare ok", 9, true) : ""));
+    std::set<std::uint32_t> tiers;
+    for (const auto& [task, tier] : of_.tiers) tiers.insert(tier);
     json_["held_out"] = ordered_json::array();
     for (const auto& [version, by_task] : sampled->second) {
       const auto name = of_.version_names.find(version);
@@ -103,8 +105,6 @@ class comparison_report {
         tasks.push_back(of_task);
       }
       row["tasks"] = tasks;
-      std::set<std::uint32_t> tiers;
-      for (const auto& [task, tier] : of_.tiers) tiers.insert(tier);
       for (const std::uint32_t tier : tiers)
         row["tiers"].push_back(
             print_held_out_row(version, "  tier " + std::to_string(tier), "", tier));

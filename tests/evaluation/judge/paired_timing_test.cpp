@@ -187,7 +187,7 @@ TEST_F(PairedTiming, GivesBothSidesTheSameContentsInARound) {
     EXPECT_EQ(candidate.rounds[i].seed, reference.rounds[i].seed);
     EXPECT_EQ(candidate.rounds[i].of_calls, reference.rounds[i].of_calls);
     seeds.insert(candidate.rounds[i].seed);
-    counted += candidate.rounds[i].counts ? 1 : 0;
+    counted += candidate.rounds[i].counts() ? 1 : 0;
   }
   EXPECT_EQ(seeds.size(), reference.rounds.size()) << "fresh in each round";
   EXPECT_EQ(counted, timing.rounds) << "rounds of other contents do not count";

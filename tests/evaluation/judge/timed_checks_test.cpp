@@ -35,7 +35,7 @@ TEST(TimedChecks, DrawOtherDistributionsInOneRoundOfFour) {
   for (int i = 0; i < rounds; ++i) {
     const drawn_round round = checks.draw(7, cpu_timing_rules());
     EXPECT_EQ(round.seed, 7U);
-    EXPECT_EQ(round.counts, round.of_calls == std::vector{distribution::declared});
+    EXPECT_EQ(round.counts(), round.of_calls == std::vector{distribution::declared});
     for (const distribution how : round.of_calls) ++drawn[how];
   }
   EXPECT_NEAR(drawn[distribution::declared], rounds * 3 / 4, 140);  // five standard deviations
@@ -75,7 +75,7 @@ TEST(TimedChecks, DrawARoundWhateverTheRoundsBeforeWere) {
   bool before = false;
   constexpr int rounds = 20000;
   for (int i = 0; i < rounds; ++i) {
-    const bool now = !checks.draw(1, cpu_timing_rules()).counts;
+    const bool now = !checks.draw(1, cpu_timing_rules()).counts();
     ++pairs[{before, now}];
     before = now;
   }
