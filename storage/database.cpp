@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -134,7 +134,10 @@ struct database::state {
   std::array<std::unordered_map<std::string, change>, family_count> uncommitted;
   // Kept between commits for its memory: allocating the megabytes anew takes a tenth of a commit.
   rocksdb::WriteBatch batch;
-  std::atomic<bool> has_unsynced = false;  // the last write
+  // Guards the log, which one thread may sync while another writes.
+  std::mutex log;
+  bool has_unsynced = false;      // the last write
+  bool has_failed_write = false;  // RocksDB aborts where the log is synced after that
 
   ~state() {
     for (auto* one : families) {
@@ -242,6 +245,13 @@ void database::commit() { write(true); }
 bool database::write() { return write(false); }
 
 void database::sync() {
+  const std::lock_guard lock(state_->log);
+  sync_log();
+}
+
+void database::sync_log() {
+  if (state_->has_failed_write)
+    throw pool_error(folder_.string() + ": cannot be synced, since a write has failed");
   const rocksdb::Status status = state_->db->SyncWAL();
   if (!status.ok())
     throw pool_error(folder_.string() + ": cannot be synced (" + status.ToString() + ")");
@@ -267,11 +277,13 @@ bool database::write(bool is_synced) {
       }
     }
   }
-  if (state_->has_unsynced) sync();
+  const std::lock_guard lock(state_->log);
+  if (state_->has_unsynced) sync_log();
   if (batch.Count() == 0) return false;
   rocksdb::WriteOptions options;
   options.sync = is_synced;
   const rocksdb::Status status = state_->db->Write(options, &batch);
+  state_->has_failed_write = !status.ok();
   if (!status.ok())
     throw pool_error(folder_.string() + ": cannot be written (" + status.ToString() + ")");
   state_->has_unsynced = !is_synced;

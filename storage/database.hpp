@@ -68,7 +68,8 @@ class database {
   // Does so in two parts: write() makes the changes outlive this process, and sync() the machine.
   // Another thread may call sync() while this database is used. write() returns false if there was
   // nothing to write. It syncs what is not yet synced, so that a machine that stops leaves one torn
-  // record at the end of the log and not several, which recovery would refuse.
+  // record at the end of the log and not several, which recovery would refuse. Both throw
+  // pool_error, sync() also after a write that failed.
   bool write();
   void sync();
 
@@ -116,6 +117,7 @@ class database {
 
   void open() const;
   bool write(bool is_synced);
+  void sync_log();
   template <class Visit>
   void walk(family where, std::string_view prefix, std::string begin, Visit visit) const;
 

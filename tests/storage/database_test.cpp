@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
 
 #include "messages/schema/task.capnp.h"
 #include "tests/support/pool_records.hpp"
@@ -57,6 +61,36 @@ TEST_F(Database, WhatIsWrittenIsThereForReadersBeforeItIsSynced) {
   put("c");
   db_->commit();
   EXPECT_THAT(on_disk(), ElementsAre("a", "b", "c"));
+}
+
+// Fills a database whose files cannot grow beyond a megabyte until a commit fails, and syncs and
+// closes it then. Ends this process with 0 if what was committed before is still there.
+[[noreturn]] void fill_and_sync(const std::filesystem::path& folder) {
+  signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{1U << 20U, 1U << 20U};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  int committed = 0;
+  {
+    database full(folder, database::mode::create_or_open);
+    const auto fill = [&] {
+      for (;; ++committed) {
+        full.put(family::meta, std::to_string(committed),
+                 make_device_type(std::string(100'000, 'x')));
+        full.commit();
+      }
+    };
+    EXPECT_THROW(fill(), pool_error);
+    EXPECT_THROW(full.sync(), pool_error);
+  }
+  const database again(folder, database::mode::read_only);
+  EXPECT_TRUE(again.has(family::meta, std::to_string(committed - 1)));
+  EXPECT_FALSE(again.has(family::meta, std::to_string(committed)));
+  std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+TEST_F(Database, RefusesToSyncAfterAWriteThatFailed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // RocksDB has threads
+  EXPECT_EXIT(fill_and_sync(folder_ / "full"), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Database, KeyPutAndRemovedBetweenTwoCommitsIsAbsent) {
