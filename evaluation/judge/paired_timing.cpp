@@ -167,9 +167,12 @@ class paired_timing {
     if (random_->below(2) == 0) reference = time_reference();
     // Before a check the reference has its turn, unless the candidate's batch would be interrupted:
     // what the reference has computed for the same contents is then what the check expects.
+    if (!counts) ++other_rounds_;
+    const bool has_many_checks = !counts && other_rounds_ <= rules_.first_other_rounds;
+    const std::size_t checks = has_many_checks ? rules_.checks_of_other_runs : 1;
     const auto check = [&] {
       if (!reference && rules_.max_runs_per_batch == 1) reference = time_reference();
-      for (std::size_t i = 0; i < (counts ? 1 : rules_.checks_of_other_runs); ++i) check_();
+      for (std::size_t i = 0; i < checks; ++i) check_();
     };
     const std::function<void()> check_if_any = check_ ? check : std::function<void()>();
     const batch_time candidate = counts
@@ -276,6 +279,7 @@ class paired_timing {
   distribution parameters_ = distribution::declared;
   double batch_ns_ = 0;
   double clocked_ns_ = 0;
+  std::size_t other_rounds_ = 0;  // rounds that do not count, so far
   double spent_per_call_ns_ = 0;  // by the candidate, in the last round
   timing_decision decision_ = timing_decision::go_on;
   std::vector<double> reference_us_;  // by round, as are the next four
