@@ -272,8 +272,8 @@ std::string print_cuda_file(const task& t, const variant_document& variant,
     text += std::string(part) + "\n";
   text +=
       "// ---- The variant: device code, host program, settings, and what it was verified for.\n";
-  text += "\nnamespace hone_exported {\nnamespace device {\n" + exported_declarations() + "\n" +
-          code.text + "\n" + kernel_table(variant) + "\n}  // namespace device\n\n" +
+  text += "\nnamespace hone_exported {\nnamespace device {\n" + exported_declarations(code.text) +
+          "\n" + code.text + "\n" + kernel_table(variant) + "\n}  // namespace device\n\n" +
           facts(t, variant, cases) + "\n}  // namespace hone_exported\n\n";
   text +=
       "#ifdef HONE_MAIN\nint main() { return hone_exported::compare_with_original(); }\n#endif\n";

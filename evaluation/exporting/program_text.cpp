@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "embedded/exported_functions.hpp"
 #include "embedded/exported_prelude.hpp"
 #include "evaluation/compile/cuda_source.hpp"
 
@@ -63,10 +64,12 @@ std::string plain_line(std::string text) {
   return text;
 }
 
-std::string exported_declarations() {
+std::string exported_declarations(std::string_view block) {
   constexpr std::string_view begin = "#pragma once\n";
   const std::string_view all = embedded::exported_prelude;
-  return std::string(all.substr(all.find(begin) + begin.size()));
+  std::string text(all.substr(all.find(begin) + begin.size()));
+  if (block.find("device::") != std::string_view::npos) text += embedded::exported_functions;
+  return text;
 }
 
 }  // namespace hone

@@ -30,7 +30,7 @@ std::string take_future_imports(std::string& python);
 std::string plain_line(std::string text);
 
 // Returns the device code that precedes an exported block: the declarations of the prelude, without
-// the comment about Hone.
-std::string exported_declarations();
+// the comment about Hone, and device_functions.cuh if the block uses these.
+std::string exported_declarations(std::string_view block);
 
 }  // namespace hone

@@ -191,7 +191,7 @@ std::string print_torch_module(const task& t, const variant_document& variant,
                   defines_function(variant.python, "prepare"));
   text += "\n\n" + facts(t, variant);
   text += "\n# The declarations that device code finds.\n_hone_PRELUDE = " +
-          python_literal(exported_declarations()) + "\n\n\n";
+          python_literal(exported_declarations(variant.cuda)) + "\n\n\n";
   for (const std::string_view part :
        {embedded::torch_device_code, embedded::torch_host_program, embedded::torch_drop_in})
     text += "\n\n" + std::string(part);

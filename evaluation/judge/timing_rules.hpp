@@ -66,8 +66,8 @@ struct timing_rules {
   std::uint64_t new_parameters_one_in = 1;  // one round in this number gets new parameters
 
   // One round in this number has other contents than declared. It does not count, because calls may
-  // take another time with them. Of a checked run of the first such rounds, so many calls are checked,
-  // and one call in later rounds: long timings have many.
+  // take another time with them. Of a checked run of the first such rounds, so many calls are
+  // checked, and one call in later rounds: long timings have many.
   std::uint64_t others_one_in = 4;
   std::size_t checks_of_other_runs = 1;
   std::size_t first_other_rounds = 3;

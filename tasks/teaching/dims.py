@@ -14,6 +14,11 @@ class Dim:
         self.constant = self.values[0] if len(set(self.values)) == 1 else None
         self.text = str(self.constant) if self.constant is not None else text
 
+    @property
+    def is_symbolic(self):
+        """Whether numbers and the task's symbols say it, and no tensor."""
+        return "." not in self.text
+
     def __eq__(self, other):
         return self.values == other.values
 

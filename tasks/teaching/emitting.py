@@ -3,22 +3,13 @@
 import math
 
 import torch
+from c_text import STORED, bare, grouped, literal, register_type, scaled, summed
 from dims import product
 from domains import ZERO, paired
 from reductions import REDUCTIONS
 from values import Unsupported
 
 MOST_INLINE = 64  # elements of a reduction that every thread may run over
-
-# C type in memory, reading, and writing.
-STORED = {
-    torch.float32: ("float", "{0}", "{0}"),
-    torch.float16: ("__half", "__half2float({0})", "__float2half({0})"),
-    torch.bfloat16: ("__nv_bfloat16", "__bfloat162float({0})", "__float2bfloat16({0})"),
-    torch.int64: ("long long", "{0}", "{0}"),
-    torch.int32: ("int", "{0}", "{0}"),
-    torch.bool: ("unsigned char", "({0} != 0)", "({0} ? 1 : 0)"),
-}
 
 
 class NeedsBuffer(Exception):
@@ -29,49 +20,12 @@ class NeedsBuffer(Exception):
         self.value = value
 
 
-def register_type(dtype):
-    if dtype == torch.bool:
-        return "bool"
-    return "float" if dtype.is_floating_point else "long long"
-
-
-def literal(number, dtype):
-    if isinstance(number, bool) or dtype == torch.bool:
-        return "true" if number else "false"
-    if not dtype.is_floating_point:
-        return str(int(number))
-    number = float(number)
-    if math.isnan(number):
-        return "NAN"
-    if math.isinf(number):
-        return "INFINITY" if number > 0 else "-INFINITY"
-    text = repr(number)
-    return (text if "." in text or "e" in text else text + ".0") + "f"
-
-
-def scaled(text, factor):
-    """Returns a product in C. text: a factor that needs no parentheses."""
-    if text == "0" or factor == "1":
-        return text
-    return f"{text} * {factor}"
-
-
-def summed(left, right):
-    if left == "0" or right == "0":
-        return left if right == "0" else right
-    return f"{left} + {right}"
-
-
-def grouped(text):
-    return f"({text})" if " " in text else text
-
-
 class Parameters:
     """The parameters of a kernel, in order: tensors that it reads, then sizes."""
 
     def __init__(self):
         self.tensors = {}  # by the id of a value: name and value
-        self.sizes = {}  # by dimension: name
+        self.sizes = {}  # by dimension, if no symbols say it: name
 
     def tensor(self, value):
         if id(value) not in self.tensors:
@@ -79,8 +33,11 @@ class Parameters:
         return self.tensors[id(value)][0]
 
     def size(self, dim):
+        """Returns a factor in C: a number, an expression of symbols, or a parameter."""
         if dim.constant is not None:
             return str(dim.constant)
+        if dim.is_symbolic:
+            return grouped(dim.text.replace("//", "/"))
         if dim not in self.sizes:
             self.sizes[dim] = f"n{len(self.sizes)}"
         return self.sizes[dim]
@@ -99,18 +56,28 @@ class Emitter:
         self.integer = integer
         self.parameters = Parameters()
         self.scopes = [([], {})]
-        self.results = {}  # of reductions, by the id of the value: variable by field
+        self.results = {}  # of reductions, by the id of the value: the variable with the state
         self.accumulator = "float"
         self.keeps_windows = True  # whether a window is worth computing in this kernel
         self.loaded_before = {}  # names of tensors whose element at the whole index is there
         self.count = 0
+        self.taken = set()
+        self.computed = set()  # statements of the reference
 
     def emit(self, line):
         self.scopes[-1][0].append(line)
 
-    def fresh(self, stem):
-        self.count += 1
-        return f"{stem}{self.count}"
+    def fresh(self, stem, of=None):
+        """Returns a name that is not taken. of: the tensor or statement that it belongs to."""
+        if of is None or not of.isidentifier():
+            self.count += 1
+            return f"{stem}{self.count}"
+        name, number = f"{stem}_{of}", 1
+        while name in self.taken:
+            number += 1
+            name = f"{stem}_{of}_{number}"
+        self.taken.add(name)
+        return name
 
     def open(self, header):
         self.scopes.append(([], {}))
@@ -133,9 +100,9 @@ class Emitter:
         self.scopes[-1][1][key] = made
         return made
 
-    def declare(self, ctype, text, stem):
-        name = self.fresh(stem)
-        self.emit(f"const {ctype} {name} = {text};")
+    def declare(self, ctype, text, stem, of=None):
+        name = self.fresh(stem, of)
+        self.emit(f"const {ctype} {name} = {bare(text)};")
         return name
 
     def size(self, dim):
@@ -176,8 +143,8 @@ class Emitter:
     def _unsigned(self, text, sign, dim):
         if self.integer != "int":
             return f"{text} {sign} {self.size(dim)}"
-        text = text if text.isidentifier() else f"({text})"
-        return f"(int)((unsigned){text} {sign} (unsigned){self.size(dim)})"
+        name = "div" if sign == "/" else "mod"
+        return f"device::{name}({text}, {bare(self.size(dim))})"
 
     def linear(self, index, dims):
         """The flattened index of a tensor with these dimensions."""
@@ -256,9 +223,10 @@ class Emitter:
         if at == whole and name in self.loaded_before:
             element = self.loaded_before[name]
         else:
-            element = f"{name}[{self.text_of(at)}]"
+            element = f"{name}[{bare(self.text_of(at))}]"
         text = STORED[v.dtype][1].format(element)
-        return self.declare(register_type(v.dtype), text, "v")
+        of = v.name if v.kind == "buffer" else v.facts.get("statement")
+        return self.declare(register_type(v.dtype), text, "v", of)
 
     def operand(self, v, k, index):
         operand = v.operands[k]
@@ -280,7 +248,9 @@ class Emitter:
                 texts.append(literal(operand.number, dtype))
             else:
                 texts.append(self.operand(v, k, index))
-        return self.declare(register_type(v.dtype), v.text.format(*texts), "v")
+        text = v.text.format(*texts)
+        self.computed.add(v.facts.get("owner"))
+        return self.declare(register_type(v.dtype), text, "v", v.facts.get("statement"))
 
     def _make_view(self, v, index):
         x = v.operands[0]
@@ -354,12 +324,12 @@ class Emitter:
         return self._reduced(v.operands[0], index, v.field)
 
     def _make_reduce(self, v, index):
-        return self._reduced(v, index, REDUCTIONS[v.how].fields[0][0])
+        return self._reduced(v, index, REDUCTIONS[v.how].fields[0])
 
     def _reduced(self, v, index, field):
         if id(v) in self.results and self.domain.places_in(index) == self.domain.kept_places:
-            return self.results[id(v)][field]
-        return self._inline_reduction(v, index)[field]
+            return f"{self.results[id(v)]}.{field}"
+        return f"{self._inline_reduction(v, index)}.{field}"
 
     def _inline_reduction(self, v, index):
         """Runs over few elements in each thread."""
@@ -386,12 +356,11 @@ class Emitter:
         raise NeedsBuffer(v)
 
     def new_state(self, v):
-        state = {}
-        for field, ctype, first in REDUCTIONS[v.how].fields:
-            state[field] = self.fresh("r")
-            ctype = self.accumulator if ctype == "float" else ctype
-            self.emit(f"{ctype} {state[field]} = {first};")
+        state = self.fresh("r", v.facts.get("owner"))
+        self.computed.add(v.facts.get("owner"))
+        self.emit(f"{REDUCTIONS[v.how].state(self.accumulator)} {state};")
         return state
 
     def update(self, v, state, value, at):
-        self.emit(REDUCTIONS[v.how].update.format(value=value, at=at, **state))
+        place = f", {at}" if REDUCTIONS[v.how].takes_place else ""
+        self.emit(f"{state}.add({value}{place});")

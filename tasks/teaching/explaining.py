@@ -3,12 +3,6 @@
 from calls import CONVOLUTIONS, TRANSPOSED, has_channels_last
 from moves import settings
 
-KINDS = {
-    "elements": "one pass over the elements",
-    "rows": "reductions and what follows them, row by row",
-    "scan": "running totals along a dimension",
-}
-
 
 def document(task, device, reference, moves, program):
     operators = [s.operator for s in getattr(reference, "statements", [])]
@@ -44,8 +38,7 @@ def analysis(program):
 def design(moves, program, lines):
     parts = []
     if program is not None:
-        for (name, _), kind in zip(program.kernels, program.kinds):
-            parts.append(f"{name}: {KINDS[kind]}.")
+        parts += program.steps
         if any(has_channels_last(c.operands[0]) for c in program.made_calls.values()
                if c.operator in CONVOLUTIONS or c.operator in TRANSPOSED):  # fmt: skip
             parts.append("Images have their channels last, so that no layout is changed between.")

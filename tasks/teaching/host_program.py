@@ -15,11 +15,13 @@ from kernels import (
 )
 from values import Unsupported, Value
 
-PACK = """template <class T, int N>
-struct alignas(N * sizeof(T)) pack {
-  T at[N];
-};
-"""
+# Words that a name in Python may be and a name in C++ may not.
+CPP_KEYWORDS = frozenset(
+    "alignas auto bool case catch char const constexpr default delete do double enum explicit "
+    "export extern false float friend goto inline int long mutable namespace new operator private "
+    "protected public register short signed sizeof static struct switch template this throw true "
+    "typedef typename union unsigned using virtual void volatile".split()
+)
 KERNEL_KINDS = ("pointwise", "reduce", "field", "scan")  # of values that kernels write
 HALF_HEADERS = {
     torch.float16: "#include <cuda_fp16.h>\n",
@@ -44,14 +46,14 @@ class HostProgram:
         self.choices = choices
         self.timed = timed
         self.lines = []
-        self.kernels = []  # of name and text
+        self.kernels = []  # of name, text, and the text as it is printed
         self.names = {id(a): a.name for a in lowered.arguments}
         self.kept = list(lowered.arguments)  # values whose identity counts, kept alive
         self.made_calls = {}
-        self.sizes = {}
         self.made = 0
         self.dtypes = set()
-        self.kinds = []  # of the kernels
+        self.steps = []  # what is called, in order, in words
+        self.results = {id(v): n for n, v in lowered.known.items() if isinstance(v, Value)}
         self.taken = {a.name for a in lowered.arguments} | set(lowered.known)
         self._store_results()
         outputs = []
@@ -102,16 +104,10 @@ class HostProgram:
         return self.names[id(v)]
 
     def size(self, dim):
-        if dim.constant is not None:
-            return str(dim.constant)
-        if dim not in self.sizes:
-            name = self._untaken("size", len(self.sizes))
-            for used in re.findall(r"([A-Za-z_]\w*)(?:\[\d+\])?\.size", dim.text):
-                if used not in self.defined():
-                    raise Unsupported(f"a size of {used}, which is not there")
-            self.lines.append(f"{name} = {dim.text}")
-            self.sizes[dim] = name
-        return self.sizes[dim]
+        for used in re.findall(r"([A-Za-z_]\w*)(?:\[\d+\])?\.size", dim.text):
+            if used not in self.defined():
+                raise Unsupported(f"a size of {used}, which is not there")
+        return dim.text
 
     def defined(self):
         return set(self.names.values()) | {line.split(" ")[0] for line in self.lines}
@@ -136,6 +132,11 @@ class HostProgram:
         else:
             self._launch(values)
 
+    def _name_of(self, v):
+        """Returns the name of the statement whose result a value is, or another one."""
+        name = self.results.get(id(v), "")
+        return name if name and name not in self.defined() else self.fresh_name()
+
     def fresh_name(self):
         self.made += 1
         return self._untaken("made", self.made - 1)
@@ -152,6 +153,7 @@ class HostProgram:
         if call.name not in self.made_calls:
             text = self._call_text(call)
             self.lines.append(f"{call.name} = {text}")
+            self.steps.append(f"{call.name}: {call.operator}.")
             self.made_calls[call.name] = call
         name = v.name
         if not v.is_contiguous:
@@ -198,10 +200,9 @@ class HostProgram:
             self._launch_one(kernel)
 
     def _launch_one(self, kernel):
-        name = self._named(kernel)
         outs = []
         for sink in kernel.sinks:
-            out = self.fresh_name()
+            out = self._name_of(sink)
             self.lines.append(f"{out} = torch.empty([{self.size_list(sink.dims)}], "
                               f"dtype={sink.dtype})")  # fmt: skip
             self.remember(sink, out)
@@ -214,11 +215,16 @@ class HostProgram:
         grid, per_block = self.size(kernel.grid[0]), kernel.grid[1]
         if per_block != 1:
             grid = f"({grid} + {per_block - 1}) // {per_block}"
-        self.lines.append(
-            f'launch("{name}", [{grid}], [{", ".join(map(str, block))}], '
-            + ", ".join([*tensors, *outs, *sizes])
-            + ")"
-        )
+        arguments = [*tensors, *outs, *sizes]
+        name = self._named(kernel, arguments)
+        block = ", ".join(map(str, block))
+        self.lines.append(f'launch("{name}", [{grid}], [{block}], '
+                          f'{", ".join([*arguments, *self.lowered.symbols])})')  # fmt: skip
+        statements = [s.name for s in self.lowered.reference.statements]
+        computed = [s for s in statements if s in kernel.computed]
+        work = f"{', '.join(computed)} of {', '.join(tensors)}" if computed else ", ".join(tensors)
+        self.steps.append(f"{name}: {work} -> {', '.join(outs)}, {kernel.division}, "
+                          f"blocks of {block}.")  # fmt: skip
 
     def _prepare_for(self, needed, sinks):
         """Puts what a kernel cannot compute itself into memory first."""
@@ -252,22 +258,33 @@ class HostProgram:
         flags = [k in reduction.axes for k in range(x.rank)]
         return Domain(x.dims, flags, self.cases).pattern() == pattern
 
-    def _named(self, kernel):
-        for name, text in self.kernels:
+    def _named(self, kernel, arguments):
+        """Returns the name of the kernel. Its parameters get the names that the host program has
+        for them when it is launched first."""
+        for name, text, _ in self.kernels:
             if text == kernel.text:
                 return name
         name = f"{kernel.kind}_{len(self.kernels)}"
-        self.kernels.append((name, kernel.text))
-        self.kinds.append(kernel.kind)
+        inner = [name for name, _ in kernel.parameters.tensors.values()]
+        inner += [f"out{k}" for k in range(len(kernel.sinks))]
+        inner += kernel.parameters.sizes.values()
+        used = set(re.findall(r"(?<![.\w])\w+", kernel.text)) | CPP_KEYWORDS
+        names = {}
+        for mine, outer in zip(inner, arguments):
+            if outer.isidentifier() and outer not in used and outer not in names.values():
+                names[mine] = outer
+        printed = re.sub(r"\b((?:in|out|n)\d+)(_pack)?\b",
+                         lambda m: names.get(m[1], m[1]) + (m[2] or ""), kernel.text)  # fmt: skip
+        symbols = "".join(f", {kernel.integer} {s}" for s in self.lowered.symbols)
+        printed = printed.replace(", SYMBOLS", symbols, 1)
+        self.kernels.append((name, kernel.text, printed.replace("NAME", name)))
         return name
 
     def cuda_block(self):
         if not self.kernels:
             return ""
         parts = ["".join(HALF_HEADERS[d] for d in HALF_HEADERS if d in self.dtypes)]
-        texts = [text.replace("NAME", name) for name, text in self.kernels]
-        if any("pack<" in t for t in texts):
-            parts.append(PACK)
+        texts = [printed for _, _, printed in self.kernels]
         return "\n".join([p for p in parts if p] + texts)
 
     def python_block(self):
@@ -291,4 +308,5 @@ class HostProgram:
             kind = f"Tuple[{', '.join(['Tensor'] * len(self.lowered.outputs))}]"
         listed = ", ".join(f"{a}: Tensor" for a in arguments)
         text += f"def forward({listed}) -> {kind}:\n"
-        return text + "".join(f"    {line}\n" for line in self.lines)
+        lines = [f"{symbol} = {size}" for symbol, size in self.lowered.symbols.items()]
+        return text + "".join(f"    {line}\n" for line in [*lines, *self.lines])

@@ -1,9 +1,10 @@
 """Kernels: the loops around the values that they compute."""
 
 import torch
+from c_text import STORED, bare
 from dims import Dim, product
 from domains import Domain, refined
-from emitting import STORED, Emitter
+from emitting import Emitter
 from reductions import REDUCTIONS
 from strategies import ByPart, strategy_for
 from values import Value
@@ -12,19 +13,23 @@ LARGEST_INT = 2**31 - 1
 
 
 class Kernel:
-    """text: with the name as NAME. grid: a size, and how much of it a block covers. sinks: what it
-    writes.
+    """division: how threads share the work, in words. text: with the name as NAME, and SYMBOLS
+    behind the parameters, whose type is `integer`. grid: a size, and how much of it a block covers.
 
-    parameters: what the launch passes: values, then sinks, then sizes.
+    parameters: what the launch passes: values, then sinks, then sizes, then symbols.
+    sinks: what it writes. computed: the statements of the reference.
     """
 
-    def __init__(self, kind, text, grid, block, parameters, sinks):
+    def __init__(self, kind, division, text, grid, block, e, sinks):
         self.kind = kind
+        self.division = division
         self.text = text
         self.grid = grid
         self.block = block
-        self.parameters = parameters
+        self.parameters = e.parameters
         self.sinks = sinks
+        self.integer = e.integer
+        self.computed = e.computed | {v.facts.get("owner") for v in sinks}
 
 
 class Choices:
@@ -57,7 +62,7 @@ def signature(parameters, sinks, integer):
              for name, v in parameters.tensors.values()]  # fmt: skip
     parts += [f"{STORED[v.dtype][0]}* __restrict__ out{k}" for k, v in enumerate(sinks)]
     parts += [f"{integer} {name}" for name in parameters.sizes.values()]
-    return ", ".join(parts)
+    return ", ".join([*parts, "SYMBOLS"])
 
 
 def function(parameters, sinks, lines, integer):
@@ -75,7 +80,7 @@ def pointwise_kernel(v, in_memory, cases, choices):
     domain = Domain(v.dims, [False] * v.rank, cases)
     integer = integer_for(v.dims, cases)
     e = Emitter(domain, in_memory, "i", None, integer)
-    whole = e.size(product(v.dims, cases))
+    whole = bare(e.size(product(v.dims, cases)))
     trial = _element(Emitter(domain, in_memory, "i", None, integer), v)
     flat = _flat_loads(trial, v)
     items = choices.items if flat and not choices.is_serial else 1
@@ -88,29 +93,23 @@ def pointwise_kernel(v, in_memory, cases, choices):
         place = f"({integer})blockIdx.x * blockDim.x + threadIdx.x"
         e.emit(f"const {integer} first = ({place}) * {items};")
         e.emit(f"if (first >= {whole}) return;")
-        e.emit(f"const bool is_whole = first + {items} <= {whole};")
         for name, value in trial.parameters.tensors.values():
             e.parameters.tensor(value)
             if name in flat:
-                ptype = f"pack<{STORED[value.dtype][0]}, {items}>"
-                there = f"{name}[first + j < {whole} ? first + j : first]"
-                e.emit(f"{ptype} {name}_pack;")
-                whole_pack = f"*reinterpret_cast<const {ptype}*>({name} + first)"
-                e.emit(f"if (is_whole) {name}_pack = {whole_pack};")
-                e.emit(f"else for (int j = 0; j < {items}; ++j) {name}_pack.at[j] = {there};")
+                e.emit(f"const auto {name}_pack = device::load<{items}>({name}, first, {whole});")
                 e.loaded_before[name] = f"{name}_pack.at[j]"
-        e.emit(f"pack<{out}, {items}> result;")
+        e.emit(f"device::pack<{out}, {items}> result;")
         e.emit("#pragma unroll")
         e.open(f"for (int j = 0; j < {items}; ++j)")
         e.emit(f"const {integer} i = first + j < {whole} ? first + j : first;")
         e.emit(f"result.at[j] = {written(v, _value_at_home(e, v))};")
         e.close()
-        e.emit(f"if (is_whole) *reinterpret_cast<pack<{out}, {items}>*>(out0 + first) = result;")
-        e.emit(f"else for (int j = 0; first + j < {whole}; ++j) out0[first + j] = result.at[j];")
+        e.emit(f"device::store(out0, first, {whole}, result);")
     text = function(e.parameters, [v], e.lines(), integer)
     per_block = choices.block * items
     grid = (product(v.dims, cases), per_block)
-    return Kernel("elements", text, grid, choices.block, e.parameters, [v])
+    division = "an element a thread" if items == 1 else f"{items} elements a thread"
+    return Kernel("elements", division, text, grid, choices.block, e, [v])
 
 
 def _value_at_home(e, v):
@@ -144,7 +143,7 @@ def scan_kernel(v, in_memory, cases, choices):
     domain = Domain(v.dims, reduced, cases)
     integer = integer_for(v.dims, cases)
     e = Emitter(domain, in_memory, "o", "r", integer)
-    rows, length = e.size(domain.rows()), e.size(domain.row_length())
+    rows, length = (bare(e.size(d)) for d in (domain.rows(), domain.row_length()))
     sign, first = ("+", "0.0f") if v.how == "sum" else ("*", "1.0f")
     place = f"({length} - 1 - s)" if v.is_reverse else "s"
     if choices.is_serial:
@@ -160,7 +159,7 @@ def scan_kernel(v, in_memory, cases, choices):
         e.close()
         text = function(e.parameters, [v], e.lines(), integer)
         grid = (domain.rows(), choices.block)
-        return Kernel("scan", text, grid, choices.block, e.parameters, [v])
+        return Kernel("scan", "a thread a row", text, grid, choices.block, e, [v])
     block = choices.row_block or 512
     e.emit(f"const {integer} o = blockIdx.x;")
     e.emit("__shared__ float totals[32];")
@@ -184,7 +183,8 @@ def scan_kernel(v, in_memory, cases, choices):
     e.emit("__syncthreads();")
     e.close()
     text = function(e.parameters, [v], e.lines(), integer)
-    return Kernel("scan", text, (domain.rows(), 1), block, e.parameters, [v])
+    grid = (domain.rows(), 1)
+    return Kernel("scan", "a block a row", text, grid, block, e, [v])
 
 
 def reductions_of(v, in_memory):
@@ -249,14 +249,16 @@ class RowKernels:
     def _begin(self):
         e = Emitter(self.domain, lambda x: x not in self.sinks and self.in_memory(x), "o", "r",
                     self.integer)  # fmt: skip
-        e.rows, e.length = e.size(self.domain.rows()), e.size(self.domain.row_length())
+        e.rows = bare(e.size(self.domain.rows()))
+        e.length = bare(e.size(self.domain.row_length()))
         e.keeps_windows = not self.large
         self.strategy.begin(e)
         return e
 
     def _kernel(self, e, sinks, rows, per_block=1):
         text = function(e.parameters, sinks, e.lines(), self.integer)
-        return Kernel("rows", text, (rows, per_block), self.strategy.block, e.parameters, sinks)
+        division, grid = self.strategy.division(), (rows, per_block)
+        return Kernel("rows", division, text, grid, self.strategy.block, e, sinks)
 
     def whole(self, stages):
         e = self._begin()
@@ -288,7 +290,7 @@ class RowKernels:
                 fields = REDUCTIONS[v.how].fields
                 size = product([parts, Dim([len(fields)] * self.cases, "")], self.cases)
                 outs.append(Value("scratch", [size], torch.float32))
-                strategy.save(e, REDUCTIONS[v.how], state, f"out{k}")
+                strategy.save(e, state, f"out{k}")
             scratch += [(v, memory) for (v, _), memory in zip(found, outs)]
             kernels.append(self._kernel(e, outs, parts))
 
@@ -308,7 +310,7 @@ class RowKernels:
             e.update(r, state, e.value(x, index), "(int)r")
         e.close()
         for r, state in states:
-            self.strategy.combine(e, REDUCTIONS[r.how], state)
+            self.strategy.combine(e, state)
             e.results[id(r)] = state
         return states
 

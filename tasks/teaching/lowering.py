@@ -31,22 +31,49 @@ class Lowered:
         self.readers = Counter(reference.outputs)
         for statement in reference.statements:
             self.readers.update(statement.names())
+        self.symbols = self._symbols(parameters)
         for name, t in reference.tensors.items():
             shapes = [[case[s] if isinstance(s, str) else s for s in t["shape"]]
                       for case in reference.cases]  # fmt: skip
-            dims = [
-                Dim([s[k] for s in shapes], f"{name}.size({k})") for k in range(len(t["shape"]))
-            ]
+            dims = [Dim([s[k] for s in shapes],
+                        symbol if symbol in self.symbols else f"{name}.size({k})")
+                    for k, symbol in enumerate(t["shape"])]  # fmt: skip
             buffer = self.b.buffer(name, dims, getattr(torch, t["dtype"]), is_contiguous=True,
                                    is_parameter=name in parameters)  # fmt: skip
             self.known[name] = buffer
             self.arguments.append(buffer)
         for statement in reference.statements:
             self.known[statement.name] = self._lower(statement)
+            self._name_values(statement.name)
         self.outputs = [self.known[o] for o in reference.outputs]
         self.is_tuple = reference.is_tuple
         if not all(isinstance(o, Value) for o in self.outputs):
             raise Unsupported("an output that is no tensor")
+
+    def _symbols(self, parameters):
+        """Returns the task's symbols for sizes of inputs that differ between cases, and how the
+        host program gets them. A capital letter begins no name of a kernel's variable."""
+        reference, symbols = self.reference, {}
+        names = {*reference.tensors, *(s.name for s in reference.statements)}
+        for name, t in reference.tensors.items():
+            for k, symbol in enumerate(t["shape"]):
+                is_name = isinstance(symbol, str) and symbol[0].isupper() and symbol not in names
+                if is_name and name not in parameters:
+                    if len({case[symbol] for case in reference.cases}) > 1:
+                        symbols.setdefault(symbol, f"{name}.size({k})")
+        return symbols
+
+    def _name_values(self, statement):
+        """Notes which value is the result of a statement, and which it reduces to get there."""
+        result = self.known[statement]
+        waiting = [result] if isinstance(result, Value) else []
+        for v in waiting:
+            v.facts.setdefault("statement", statement)
+        while waiting:
+            v = waiting.pop()
+            if v.kind != "buffer" and "owner" not in v.facts:
+                v.facts["owner"] = statement
+                waiting += v.operands
 
     def _lower(self, statement):
         operands = self._there(statement.operands)

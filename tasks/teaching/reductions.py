@@ -1,66 +1,29 @@
-"""How reductions keep, update and combine their state, in C."""
+"""The reductions of evaluation/compile/device_functions.cuh, in which kernels keep their state."""
+
+from typing import NamedTuple
 
 
-class Reduction:
-    """fields: name, type and first value of each part of the state; the first is the result."""
+class Reduction(NamedTuple):
+    """type: in namespace device. fields: of the state, the result first. has_type: of its sums."""
 
-    def __init__(self, fields, update, combine):
-        self.fields = fields
-        self.update = update
-        self.combine = combine
+    type: str
+    fields: tuple
+    has_type: bool = False
+    takes_place: bool = False
 
-
-FLOAT = "float"
-
-
-def best(comparison, first):
-    return Reduction(
-        [("best", FLOAT, first)],
-        f"if ({{value}} {comparison} {{best}}) {{best}} = {{value}};",
-        f"if ({{other_best}} {comparison} {{best}}) {{best}} = {{other_best}};",
-    )
-
-
-def place_of_best(comparison, first):
-    return Reduction(
-        [("place", "int", "0"), ("best", FLOAT, first)],
-        f"if ({{value}} {comparison} {{best}}) {{{{ {{best}} = {{value}}; {{place}} = {{at}}; }}}}",
-        f"if ({{other_best}} {comparison} {{best}} || "
-        "({other_best} == {best} && {other_place} < {place})) "
-        "{{ {best} = {other_best}; {place} = {other_place}; }}",
-    )
+    def state(self, accumulator):
+        """Returns the C type of a state whose sums have the type `accumulator`."""
+        is_other = self.has_type and accumulator != "float"
+        return f"device::{self.type}<{accumulator}>" if is_other else f"device::{self.type}"
 
 
 REDUCTIONS = {
-    "sum": Reduction(
-        [("total", FLOAT, "0.0f")], "{total} += {value};", "{total} += {other_total};"
-    ),
-    "prod": Reduction(
-        [("total", FLOAT, "1.0f")], "{total} *= {value};", "{total} *= {other_total};"
-    ),
-    "max": best(">", "-INFINITY"),
-    "min": best("<", "INFINITY"),
-    "argmax": place_of_best(">", "-INFINITY"),
-    "argmin": place_of_best("<", "INFINITY"),
-    # The largest value and the sum of exponentials relative to it, in one pass. The differences are
-    # exact, as in below() of reduction_rules.py.
-    "exponentials": Reduction(
-        [("largest", FLOAT, "-INFINITY"), ("total", FLOAT, "0.0f")],
-        "if ({value} > {largest}) {{ {total} = {total} * expf(__fsub_rn({largest}, {value})) "
-        "+ 1.0f; {largest} = {value}; }} else if ({value} > -INFINITY) "
-        "{total} += expf(__fsub_rn({value}, {largest}));",
-        "if ({other_largest} > {largest}) {{ {total} = {total} * expf({largest} - {other_largest})"
-        " + {other_total}; {largest} = {other_largest}; }} else if ({other_largest} > -INFINITY) "
-        "{total} += {other_total} * expf({other_largest} - {largest});",
-    ),
-    # Welford's update and Chan's combination: exact even where the mean is large.
-    "moments": Reduction(
-        [("mean", FLOAT, "0.0f"), ("squares", FLOAT, "0.0f"), ("count", FLOAT, "0.0f")],
-        "{{ {count} += 1.0f; const float step = {value} - {mean}; {mean} += step / {count}; "
-        "{squares} += step * ({value} - {mean}); }}",
-        "if ({other_count} > 0.0f) {{ const float whole = {count} + {other_count}; "
-        "const float step = {other_mean} - {mean}; {mean} += step * ({other_count} / whole); "
-        "{squares} += {other_squares} + step * step * ({count} * {other_count} / whole); "
-        "{count} = whole; }}",
-    ),
+    "sum": Reduction("sum", ("total",), has_type=True),
+    "prod": Reduction("product", ("total",), has_type=True),
+    "max": Reduction("largest", ("best",)),
+    "min": Reduction("smallest", ("best",)),
+    "argmax": Reduction("place_of_largest", ("place", "best"), takes_place=True),
+    "argmin": Reduction("place_of_smallest", ("place", "best"), takes_place=True),
+    "exponentials": Reduction("exponentials", ("largest", "total"), has_type=True),
+    "moments": Reduction("moments", ("mean", "squares", "count"), has_type=True),
 }

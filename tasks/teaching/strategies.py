@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from reductions import REDUCTIONS
-
 PARTS_WANTED = 1056  # blocks that keep a large GPU busy: eight for each of 132 processors
 LEAST_PART = 4096  # elements that are worth a block
 MOST_ADDED = 65536  # elements that a thread may add up in float32
@@ -20,6 +18,9 @@ class ByThread:
         self.rows_per_block = block
         self.is_alone = is_alone
 
+    def division(self):
+        return "a thread a row"
+
     def begin(self, e):
         if self.is_alone:
             e.accumulator = "double"  # one thread adds up everything
@@ -29,32 +30,8 @@ class ByThread:
     def open_loop(self, e):
         e.open(f"for ({e.integer} r = 0; r < {e.length}; ++r)")
 
-    def combine(self, e, reduction, state):
+    def combine(self, e, state):
         pass
-
-
-def place_of_field(place, k, count):
-    """Returns the index of one of several fields that are stored for a place."""
-    text = place
-    if count > 1:
-        text = f"{f'({place})' if ' ' in place else place} * {count}"
-    return f"{text} + {k}" if k else text
-
-
-def combine_with(e, reduction, state, others):
-    names = {f"other_{field}": text for field, text in others.items()}
-    e.emit(reduction.combine.format(**state, **names))
-
-
-def shuffle(e, reduction, state):
-    e.open("for (int step = 16; step > 0; step /= 2)")
-    others = {}
-    for field, ctype, _ in reduction.fields:
-        others[field] = f"{state[field]}_other"
-        e.emit(f"const {ctype} {others[field]} = "
-               f"__shfl_xor_sync(0xffffffffu, {state[field]}, step);")  # fmt: skip
-    combine_with(e, reduction, state, others)
-    e.close()
 
 
 class ByWarp:
@@ -67,6 +44,9 @@ class ByWarp:
         self.block = block
         self.rows_per_block = block // 32
 
+    def division(self):
+        return "a warp a row"
+
     def begin(self, e):
         e.emit(f"const {e.integer} o = ({e.integer})blockIdx.x * {self.rows_per_block} "
                "+ (threadIdx.x >> 5);")  # fmt: skip
@@ -76,8 +56,8 @@ class ByWarp:
         e.emit(f"#pragma unroll {self.unroll}")
         e.open(f"for ({e.integer} r = threadIdx.x & 31; r < {e.length}; r += 32)")
 
-    def combine(self, e, reduction, state):
-        shuffle(e, reduction, state)
+    def combine(self, e, state):
+        e.emit(f"{state} = device::over_warp({state});")
 
 
 class ByBlock:
@@ -91,6 +71,9 @@ class ByBlock:
         self.block = block
         self.is_exact = length > MOST_ADDED * block
 
+    def division(self):
+        return "a block a row"
+
     def begin(self, e):
         if self.is_exact:
             e.accumulator = "double"
@@ -100,21 +83,8 @@ class ByBlock:
         e.emit(f"#pragma unroll {self.unroll}")
         e.open(f"for ({e.integer} r = threadIdx.x; r < {e.length}; r += {self.block})")
 
-    def combine(self, e, reduction, state):
-        shuffle(e, reduction, state)
-        warps = self.block // 32
-        e.open("")
-        for field, ctype, _ in reduction.fields:
-            name = state[field]
-            e.emit(f"__shared__ {ctype} {name}_warps[{warps}];")
-            e.emit(f"if ((threadIdx.x & 31) == 0) {name}_warps[threadIdx.x >> 5] = {name};")
-        e.emit("__syncthreads();")
-        for field, _, first in reduction.fields:
-            name = state[field]
-            e.emit(f"{name} = (threadIdx.x & 31) < {warps} ? {name}_warps[threadIdx.x & 31] "
-                   f": {first};")  # fmt: skip
-        shuffle(e, reduction, state)
-        e.close()
+    def combine(self, e, state):
+        e.emit(f"{state} = device::over_block<{self.block}>({state});")
 
 
 class ByPart(ByBlock):
@@ -124,6 +94,9 @@ class ByPart(ByBlock):
         super().__init__(block)
         self.parts = parts
         self.begins_whole = False  # the block has a row, no part of one
+
+    def division(self):
+        return "a block a row" if self.begins_whole else f"{self.parts} blocks a row"
 
     def begin(self, e):
         if self.begins_whole:
@@ -138,29 +111,16 @@ class ByPart(ByBlock):
         e.emit(f"#pragma unroll {self.unroll}")
         e.open(f"for ({e.integer} r = start + threadIdx.x; r < end; r += {self.block})")
 
-    def save(self, e, reduction, state, out):
-        fields = reduction.fields
-        for k, (field, ctype, _) in enumerate(fields):
-            text = state[field] if ctype == "float" else f"__int_as_float({state[field]})"
-            at = place_of_field("blockIdx.x", k, len(fields))
-            e.emit(f"{self.leads}{out}[{at}] = {text};")
+    def save(self, e, state, out):
+        e.emit(f"{self.leads}device::keep({out}, blockIdx.x, {state});")
 
     def restore(self, e, v, scratch):
         """Combines what the blocks of an earlier kernel found in the parts of this row."""
-        reduction = REDUCTIONS[v.how]
         state = e.new_state(v)
-        fields = reduction.fields
         e.open(f"for (int part = threadIdx.x; part < {self.parts}; part += {self.block})")
-        others = {}
-        for k, (field, ctype, _) in enumerate(fields):
-            others[field] = f"{state[field]}_part"
-            at = place_of_field(f"o * {self.parts} + part", k, len(fields))
-            text = f"{scratch}[{at}]"
-            text = text if ctype == "float" else f"__float_as_int({text})"
-            e.emit(f"const {ctype} {others[field]} = {text};")
-        combine_with(e, reduction, state, others)
+        e.emit(f"device::add_kept({state}, {scratch}, o * {self.parts} + part);")
         e.close()
-        self.combine(e, reduction, state)
+        self.combine(e, state)
         e.results[id(v)] = state
 
 
@@ -175,6 +135,9 @@ class ByTile:
         self.height = height
         self.block = (32, height)
 
+    def division(self):
+        return f"{self.height} threads a row, 32 rows a block"
+
     def begin(self, e):
         e.emit(f"const {e.integer} row = ({e.integer})blockIdx.x * 32 + threadIdx.x;")
         e.emit(f"const bool is_row = row < {e.rows};")
@@ -184,20 +147,8 @@ class ByTile:
         e.emit(f"#pragma unroll {self.unroll}")
         e.open(f"for ({e.integer} r = threadIdx.y; r < {e.length}; r += {self.height})")
 
-    def combine(self, e, reduction, state):
-        e.open("")
-        for field, ctype, _ in reduction.fields:
-            name = state[field]
-            e.emit(f"__shared__ {ctype} {name}_tile[{self.height}][32];")
-            e.emit(f"{name}_tile[threadIdx.y][threadIdx.x] = {name};")
-        e.emit("__syncthreads();")
-        for field, _, first in reduction.fields:
-            e.emit(f"{state[field]} = {first};")
-        e.open(f"for (int y = 0; y < {self.height}; ++y)")
-        others = {f: f"{state[f]}_tile[y][threadIdx.x]" for f, _, _ in reduction.fields}
-        combine_with(e, reduction, state, others)
-        e.close()
-        e.close()
+    def combine(self, e, state):
+        e.emit(f"{state} = device::over_tile<{self.height}>({state});")
 
 
 class Rows(NamedTuple):

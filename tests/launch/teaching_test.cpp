@@ -110,7 +110,7 @@ std::vector<lesson> lessons() {
                  "    y = torch.relu(x + c.reshape([1, -1, 1, 1])) * 0.5\n"
                  "    return torch.where(y > 0.25, torch.tanh(y), -y) - torch.clamp(x, -1, 1)\n",
                  x4 + parameter("c", "8"), "N = 4, M = 12, K = 16", "N = 3, M = 5, K = 7")},
-      {"a_block_a_row", "_warps[",
+      {"a_block_a_row", "device::over_block",
        task_text("a_block_a_row",
                  "def forward(x: Tensor) -> Tensor:\n    return torch.softmax(x * 2.0, 1)\n", x2,
                  "N = 3, M = 900", "N = 5, M = 67")},
@@ -120,13 +120,13 @@ std::vector<lesson> lessons() {
                  "def forward(x: Tensor) -> Tuple[Tensor, Tensor]:\n"
                  "    return torch.softmax(x * x, 1), torch.silu(torch.log_softmax(x * 3.1, 1))\n",
                  x2, "N = 20, M = 96", "N = 5, M = 67")},
-      {"a_warp_a_row", "o >= n",
+      {"a_warp_a_row", "device::over_warp",
        task_text("a_warp_a_row",
                  "def forward(x: Tensor, w: Tensor, b: Tensor) -> Tensor:\n"
                  "    return torch.gelu(torch.layer_norm(x, [70], w, b))\n",
                  input("x", "\"N\", 70") + parameter("w", "70") + parameter("b", "70"), "N = 260",
                  "N = 7")},
-      {"a_tile_of_columns", "_tile[",
+      {"a_tile_of_columns", "device::over_tile",
        task_text("a_tile_of_columns",
                  "def forward(x: Tensor) -> Tensor:\n"
                  "    return x - torch.mean(x, [1], True) / torch.std(x, [1], True, True)\n",
@@ -155,7 +155,7 @@ std::vector<lesson> lessons() {
                  "    y = torch.flip(torch.cumsum(torch.flip(x * 0.1, [1]), 1), [1])\n"
                  "    return torch.cumprod(torch.tanh(x), 1) + y\n",
                  x2, "N = 3, M = 1100", "N = 5, M = 67")},
-      {"places_of_extremes", "__shfl_xor_sync",
+      {"places_of_extremes", "device::place_of_smallest",
        task_text("places_of_extremes",
                  "def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n"
                  "    y = torch.max(x, 1)\n    z = torch.argmin(x, 1)\n"
@@ -175,7 +175,7 @@ std::vector<lesson> lessons() {
                  "    z = torch.relu(y.unsqueeze(1).expand([-1, 2, -1, -1]))\n"
                  "    return torch.sum(z.flatten(2), [2]) + 1.0\n",
                  x3, "N = 3, M = 20, K = 30", "N = 2, M = 9, K = 33")},
-      {"folded_norms", "out0",
+      {"folded_norms", "__global__",
        task_text("folded_norms",
                  "def forward(x: Tensor, k: Tensor, w: Tensor, b: Tensor, m: Tensor, v: Tensor) -> "
                  "Tensor:\n    y = torch.conv2d(x, k, None, [1, 1], [1, 1])\n"
@@ -184,7 +184,7 @@ std::vector<lesson> lessons() {
                  x4 + parameter("k", "8, 8, 3, 3") + parameter("w", "8") + parameter("b", "8") +
                      parameter("m", "8") + parameter("v", "8", "uniform(0.5,2)"),
                  "N = 2, M = 9, K = 11", "N = 3, M = 5, K = 7")},
-      {"products", "out0",
+      {"products", "__global__",
        task_text("products",
                  "def forward(x: Tensor, a: Tensor, k: Tensor, b: Tensor) -> Tensor:\n"
                  "    y = torch.matmul(torch.diag(a), x)\n"
@@ -309,7 +309,7 @@ TEST_F(Teaching, AddsUpInFloat64WhereAThreadHasMillionsOfElements) {
                   input("x", "\"N\""), "N = " + n, "N = 17"),
         "cuda", 16, seed);
     return std::count_if(documents.begin(), documents.end(), [](const corpus_document& each) {
-      return each.text.find("double r") != std::string::npos;
+      return each.text.find("sum<double>") != std::string::npos;
     });
   };
   EXPECT_GE(adds_in_double("67108864", 2), 1);

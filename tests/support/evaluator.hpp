@@ -21,6 +21,9 @@ class evaluator {
     return hone::evaluate(*device_, compile_document(document, t, *device_->type(), compiler_), t,
                           seed);
   }
+  record<schema::Evaluation> verify(const std::string& document, const task& t) {
+    return verify_only(*device_, compile_document(document, t, *device_->type(), compiler_), t);
+  }
   // Judges up to three times, as long as the outcome is `unstable`. The pool also measures such a
   // variant again when it is written again.
   record<schema::Evaluation> evaluate_until_stable(const std::string& document, const task& t) {

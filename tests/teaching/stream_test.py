@@ -33,7 +33,7 @@ def tier_of(one):
 def structure_of(document):
     """Returns what distinguishes how variants divide the work: kernels, and how rows are shared."""
     launches = re.findall(r'launch\("([a-z]+)_', block(document, "python"))
-    marks = r"_warps|_tile|start = \(blockIdx|threadIdx\.x >> 5|step = 16"
+    marks = r"over_(?:warp|block|tile)|start = \(blockIdx"
     return tuple(launches), frozenset(re.findall(marks, block(document, "cuda")))
 
 

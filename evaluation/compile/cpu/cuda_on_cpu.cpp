@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "embedded/cpu_functions.hpp"
 #include "embedded/cuda_on_cpu_atomics.hpp"
 #include "embedded/cuda_on_cpu_constants.hpp"
 #include "embedded/cuda_on_cpu_intrinsics.hpp"
@@ -25,7 +26,7 @@ const std::string& cuda_on_cpu() {
           embedded::cuda_on_cpu_vector_types, embedded::cuda_on_cpu_thread_blocks,
           embedded::cuda_on_cpu_warps, embedded::cuda_on_cpu_atomics, embedded::cuda_on_cpu_math,
           embedded::cuda_on_cpu_intrinsics, embedded::cuda_on_cpu_standard_library,
-          embedded::cuda_on_cpu_launch})
+          embedded::cuda_on_cpu_launch, embedded::cpu_functions})
       joined += part;
     return joined;
   }();

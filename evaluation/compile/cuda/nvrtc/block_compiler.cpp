@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "embedded/cuda_prelude.hpp"
+#include "embedded/nvrtc_functions.hpp"
 #include "embedded/parameter_table.hpp"
 #include "messages/record.hpp"
 
@@ -69,7 +70,8 @@ std::string key_of(const std::string& head, const std::vector<std::string>& opti
 }  // namespace
 
 block_compiler::block_compiler() {
-  std::ofstream(prelude_file) << embedded::cuda_prelude << embedded::parameter_table;
+  std::ofstream(prelude_file) << embedded::cuda_prelude << embedded::nvrtc_functions
+                              << embedded::parameter_table;
   const auto first =
       nvrtc_.compile("extern \"C\" __global__ void nothing() {}\n", {"-arch=sm_80"}, {});
   if (!first.compiled) throw std::runtime_error("NVRTC does not compile: " + first.log);
