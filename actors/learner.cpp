@@ -20,6 +20,22 @@ constexpr std::uint32_t all_ready_groups = std::numeric_limits<std::uint32_t>::m
 constexpr double most_wrong_share = 0.01;
 constexpr std::size_t least_sampled_documents = 100;
 
+// Returns the groups of all batches as one.
+batch_record joined(const std::vector<batch_record>& parts) {
+  if (parts.size() == 1) return parts.front();
+  std::size_t count = 0;
+  for (const batch_record& part : parts) count += part->getGroups().size();
+  record_builder<schema::TrainingBatch> whole;
+  whole->setId(parts.front()->getId());
+  whole->setStage(parts.front()->getStage());
+  auto groups = whole->initGroups(static_cast<unsigned>(count));
+  unsigned at = 0;
+  for (const batch_record& part : parts) {
+    for (const auto scored : part->getGroups()) groups.setWithCaveats(at++, scored);
+  }
+  return batch_record(whole.finish());
+}
+
 std::size_t sum(const std::map<std::string, std::size_t>& by_type) {
   return std::accumulate(by_type.begin(), by_type.end(), std::size_t{0},
                          [](std::size_t s, const auto& entry) { return s + entry.second; });
@@ -123,9 +139,7 @@ void learner_state::work() {
     }
     case Stage::CONTRASTIVE: {
       if (stopping) return finish(false);
-      const auto groups = static_cast<std::uint32_t>(options.plan.contrastive.groups);
-      return request_batch(Stage::CONTRASTIVE, groups, groups,
-                           options.plan.contrastive.one_per_task);
+      return request_contrastive_batch();
     }
     case Stage::COMPARISON:
       if (stopping) return finish(false);
@@ -204,6 +218,12 @@ void learner_state::request_batch(Stage stage, std::uint32_t at_least, std::uint
   for (const auto* groups : {&uncommitted_groups, &admitted}) {
     for (const group_id& group : *groups) without.insert(without.end(), {group.high, group.low});
   }
+  for (const batch_record& batch : taken) {
+    for (const auto scored : batch->getGroups()) {
+      const group_id group(scored.getGroup().getId());
+      without.insert(without.end(), {group.high, group.low});
+    }
+  }
   self->request(pool, timeouts::batch_request, take_atom_v, static_cast<std::uint8_t>(stage),
                 at_least, at_most, is_even, without)
       .then(
@@ -229,6 +249,18 @@ void learner_state::take_batch(const batch_record& batch) {
     }
     return;
   }
+  if (batch->getStage() != Stage::CONTRASTIVE) return learn_on_gpu(batch);
+  taken.push_back(batch);
+  if (plan->missing_groups(taken) > 0) return request_contrastive_batch();
+  learn_on_gpu(joined(std::exchange(taken, {})));
+}
+
+void learner_state::request_contrastive_batch() {
+  const auto groups = static_cast<std::uint32_t>(plan->missing_groups(taken));
+  request_batch(Stage::CONTRASTIVE, groups, groups, options.plan.contrastive.one_per_task);
+}
+
+void learner_state::learn_on_gpu(const batch_record& batch) {
   batch_is_due = true;
   attempt_on_gpu([this, batch] {
     batch_is_due = false;

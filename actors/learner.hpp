@@ -106,6 +106,7 @@ struct learner_state {
   std::set<std::uint64_t> kept_versions;
   // Version before the contrastive stage, which the comparison compares with the last one.
   std::optional<std::uint64_t> before_contrastive;
+  std::vector<batch_record> taken;       // of the contrastive step that still needs groups
   std::optional<Stage> requested_stage;  // stage of the request for a batch without a reply yet
   std::set<group_id> admitted;           // corpus groups admitted since the last version
   std::map<std::string, std::size_t> admitted_by_type;  // corpus groups admitted in all
@@ -133,6 +134,9 @@ struct learner_state {
   void train_supervised_slice();
   void request_batch(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even);
   void take_batch(const batch_record& batch);
+  void request_contrastive_batch();
+  // Learns from a batch that the stage needs as a whole.
+  void learn_on_gpu(const batch_record& batch);
   void learn(const batch_record& batch);
   // True while the next piece of work needs a version that is not committed, or a version waits
   // for its checkpoint to be taken. Within a stage, the next step is made while the last one's

@@ -48,15 +48,17 @@ void check_stages(const configuration& c, const Refuse& refuse) {
     refuse("corpus.folder",
            "is missing: the sft stage learns from a corpus (or from what the teacher writes, with "
            "corpus.taught or stream.workers)");
-  const auto must_fit = [&](const std::string& stage, std::int64_t steps, std::int64_t groups) {
+  const auto must_fit = [&](const std::string& key, std::int64_t steps, std::int64_t groups) {
     if (steps > 0 && groups > static_cast<std::int64_t>(c.pool.draws.max_groups))
-      refuse(stage + ".groups",
-             "is " + std::to_string(groups) + ", and pool.max_groups lets no more than " +
-                 std::to_string(c.pool.draws.max_groups) + " be drawn: no step would ever be full");
+      refuse(key, "is " + std::to_string(groups) + ", and pool.max_groups lets no more than " +
+                      std::to_string(c.pool.draws.max_groups) +
+                      " be drawn: no step would ever be full");
   };
-  must_fit("self_supervised", c.learner.plan.self_supervised.steps,
+  must_fit("self_supervised.groups", c.learner.plan.self_supervised.steps,
            c.learner.plan.self_supervised.groups);
-  must_fit("contrastive", c.learner.plan.contrastive.steps, c.learner.plan.contrastive.groups);
+  const contrastive_stage_options& contrastive = c.learner.plan.contrastive;
+  must_fit("contrastive.groups", contrastive.steps, contrastive.groups);
+  must_fit("contrastive.most_groups", contrastive.steps, contrastive.most_groups);
   // Rates that suit a million weights ruin a hundred million.
   const auto needs_rate = [&](const std::string& stage, std::int64_t steps, double rate) {
     if (c.policy.kind == "model" && steps > 0 && rate == 0)

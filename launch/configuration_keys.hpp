@@ -282,11 +282,12 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
               "Third stage: GRPO on measured speed-ups. Code: policy/training/trainer.cpp.")) {
     contrastive_stage_options& s = plan.contrastive;
     v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
-    v.value("minutes",
-            "Minutes after which the stage ends before `steps`, interruptions left out; 0 for no "
-            "limit.",
+    v.value("minutes", "Minutes after which the stage ends, interruptions left out; 0: no limit.",
             s.minutes, 0);
     v.value("groups", "Groups per step.", s.groups, 1);
+    v.value("most_groups",
+            "Most groups of a step: those whose rewards do not differ are replaced by others.",
+            s.most_groups, 0);
     v.value("one_per_task", "Spread the groups of a step evenly over the tasks.", s.one_per_task);
     v.value("rate", "Learning rate; 0 is refused, because no rate suits policies of all sizes.",
             s.rate, 0);

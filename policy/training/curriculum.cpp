@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "messages/ids.hpp"
-#include "messages/shown_variants.hpp"
 #include "policy/training/working_examples.hpp"
 #include "tasks/variant_document.hpp"
 
@@ -30,23 +29,6 @@ constexpr const char* sft_stream_key = "sft.stream";
 
 double score_of(const schema::ScoredGroup::Result::Reader& result) {
   return result.getOutcome() == Outcome::OK ? result.getScore() : 0;
-}
-
-// Returns the speed-up over the fastest baseline that has the task's precision.
-double over_best_baseline(const schema::ScoredGroup::Result::Reader& result, bool admits_tf32) {
-  double least = result.getScore();
-  for (const auto over : result.getSpeedupsOver()) {
-    const std::string_view name = view(over.getName());
-    if (admits_tf32 || name == "graph" || name == "inductor")
-      least = std::min(least, over.getValue());
-  }
-  return least;
-}
-
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double v : values) sum += v;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
 }  // namespace
@@ -202,6 +184,11 @@ curriculum::numbers curriculum::end_sft_step() {
 curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch,
                                       std::uint64_t version) {
   numbers n = describe_batch(batch);
+  if (stage_ == Stage::CONTRASTIVE) {
+    const auto groups = batch.getGroups();
+    n["groups_with_signal"] = static_cast<double>(std::count_if(
+        groups.begin(), groups.end(), [this](const auto& scored) { return has_signal(scored); }));
+  }
   numbers learned;
   if (trainer_ && stage_ == Stage::SELF_SUPERVISED) learned = learn_from_working(batch);
   if (trainer_ && stage_ == Stage::CONTRASTIVE) learned = learn_by_contrast(batch, version);
@@ -238,65 +225,6 @@ curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::
   return {{"loss", updates > 0 ? loss / static_cast<double>(updates) : 0},
           {"examples", static_cast<double>(examples.size())},
           {"rate", options_.self_supervised.rate}};
-}
-
-std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Reader& scored) const {
-  const auto draw = scored.getGroup().getDraw();
-  const auto t = tasks_->find(task_id(draw.getTaskId()));
-  const std::vector<variant_id> shown = shown_variants(draw);
-  double best_shown = 0;
-  for (const auto exemplar : draw.getExemplars())
-    best_shown = std::max(best_shown, exemplar.getScore());
-  std::vector<judged_completion> group;
-  for (unsigned i = 0; i < scored.getResults().size(); ++i) {
-    const auto result = scored.getResults()[i];
-    const auto rollout = scored.getGroup().getRollouts()[i];
-    group.push_back(
-        {result.getOutcome() == Outcome::OK && !rollout.getTruncated(), result.getScore(),
-         over_best_baseline(result, t != nullptr && t->relaxed),
-         std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end(),
-         best_shown});
-  }
-  return group;
-}
-
-curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::Reader& batch,
-                                                  std::uint64_t version) {
-  const contrastive_stage_options& o = options_.contrastive;
-  std::vector<rollout_group_example> groups;
-  std::vector<double> counted;
-  double masked = 0;
-  for (const auto scored : batch.getGroups()) {
-    const std::vector<judged_completion> completions = judged(scored);
-    const std::vector<double> rewards = group_rewards(completions, o.reward);
-    rollout_group_example group;
-    group.noise = reward_noise(completions, o.reward);
-    group.prompt = trainer_->codec().encode_prompt(view(scored.getGroup().getPrompt()));
-    for (unsigned i = 0; i < scored.getResults().size(); ++i) {
-      const auto rollout = scored.getGroup().getRollouts()[i];
-      rollout_group_example::rollout r;
-      for (const token_id token : rollout.getTokens()) r.tokens.push_back(token);
-      for (const float p : rollout.getLogProbabilities()) r.log_probabilities.push_back(p);
-      for (const auto run : rollout.getVersions())
-        r.current = run.getVersion() == version ? run.getTokens() : 0;
-      r.reward = rewards[i];
-      const bool is_masked = rollout.getTruncated() && !o.counts_truncated;
-      r.counts = !is_masked && !is_inconclusive(scored.getResults()[i].getOutcome());
-      if (r.counts) counted.push_back(r.reward);
-      masked += is_masked ? 1 : 0;
-      group.rollouts.push_back(std::move(r));
-    }
-    groups.push_back(std::move(group));
-  }
-  // The last update of the warm-up has the full rate.
-  const double updates = static_cast<double>(trainer_->updates() + 1);
-  const double rate =
-      o.rate * std::min(1.0, updates / static_cast<double>(std::max<std::int64_t>(1, o.warm_up)));
-  numbers n = trainer_->grpo_update(groups, rate, o.grpo);
-  n["reward"] = mean(counted);
-  n["masked_samples"] = masked;
-  n["rate"] = rate;
-  return n;
 }
 
 std::optional<decoder_weights> curriculum::copy_weights() const {

@@ -51,6 +51,10 @@ struct contrastive_stage_options {
   // the first step that ends after the limit.
   double minutes = 0;
   std::int64_t groups = 10;  // groups per step
+  // Most groups that a step takes. Those whose rewards do not differ are replaced until `groups`
+  // others are there or the step has taken so many (dynamic sampling: DAPO, arXiv 2503.14476,
+  // section 3.2). Replaces none if it is not above `groups`.
+  std::int64_t most_groups = 0;
   // Spreads the groups of a step evenly over the tasks: one group per task, or an equal share per
   // task if there are fewer tasks than groups.
   bool one_per_task = true;
@@ -143,6 +147,13 @@ class curriculum {
   // stage so far, tokens trained on, and documents in the data set.
   numbers end_sft_step();
 
+  // Returns true if the rewards of a group differ by more than what says nothing, so that the
+  // contrastive stage can learn from it.
+  bool has_signal(const schema::ScoredGroup::Reader& scored) const;
+  // Returns how many more groups a step of the contrastive stage needs that has taken these
+  // batches: `groups` if none, and then replacements for those without a signal.
+  std::size_t missing_groups(const std::vector<record<schema::TrainingBatch>>& taken) const;
+
   // Trains on a batch with the objective of the current stage and ends the step. `version` is that
   // of the current weights. Returns the metrics of describe_batch() and of the training.
   numbers learn(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
@@ -165,6 +176,8 @@ class curriculum {
   numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
   numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
   std::vector<judged_completion> judged(const schema::ScoredGroup::Reader& scored) const;
+  // True if a completion of a group takes part in training.
+  bool counts(const schema::ScoredGroup::Reader& scored, unsigned i) const;
   // Adds the tokens trained on and the updates skipped since the last call to a step's metrics.
   void count_work(numbers& n);
   double seconds_in_stage() const;

@@ -40,6 +40,19 @@ TEST_F(LearnerActor, AStepNamesItsGroupsAndItsParent) {
   EXPECT_EQ(next_weights(), 1U);
 }
 
+TEST_F(LearnerActor, AStepReplacesGroupsWhoseRewardsDoNotDiffer) {
+  options_.plan.contrastive.most_groups = 4;
+  start();
+  take_commit();
+  next_weights();
+  give(batch_of({make_group({"a", "b"}), make_group({"c", "d"})}));
+  const batch_request more = give(batch_of({make_group({"e", "f"}), make_group({"g", "h"})}));
+  EXPECT_EQ(more.stage, Stage::CONTRASTIVE);
+  EXPECT_EQ(more.at_least, 2U);
+  EXPECT_EQ(more.without, 2U) << "the groups that the step has already";
+  EXPECT_EQ(take_commit().step->getGroups().size(), 4U);
+}
+
 TEST_F(LearnerActor, WaitsForTheDevicesThatJudgeTheCorpus) {
   options_.plan.sft.updates = 4;
   options_.plan.sft.updates_per_step = 4;

@@ -183,6 +183,25 @@ TEST(Curve, HasEvenlySpacedVersionsWithinAStage) {
   EXPECT_THAT(on_curve(Stage::COMPARISON, 9), testing::IsEmpty());
 }
 
+TEST_F(Curriculum, ReplacesGroupsWhoseRewardsDoNotDiffer) {
+  options_.contrastive.groups = 1;
+  const auto all_failed = batch({{Outcome::CRASH, 0}, {Outcome::WRONG_RESULT, 0}});
+  const auto all_alike = batch({{Outcome::OK, 30.0}, {Outcome::OK, 30.2}, {Outcome::OK, 29.9}});
+  const auto differ = batch({{Outcome::OK, 30.0}, {Outcome::CRASH, 0}});
+  EXPECT_EQ(make().missing_groups({}), 1U);
+  EXPECT_EQ(make().missing_groups({all_failed}), 0U) << "most_groups does not allow it";
+  options_.contrastive.most_groups = 3;
+  const curriculum replacing = make();
+  EXPECT_EQ(replacing.missing_groups({differ}), 0U);
+  EXPECT_EQ(replacing.missing_groups({all_failed}), 1U);
+  EXPECT_EQ(replacing.missing_groups({all_alike}), 1U) << "0.7 % says nothing";
+  EXPECT_EQ(replacing.missing_groups({all_failed, all_alike}), 1U);
+  EXPECT_EQ(replacing.missing_groups({all_failed, all_alike, differ}), 0U);
+  EXPECT_EQ(replacing.missing_groups({all_failed, all_alike, all_failed}), 0U);
+  const auto none = record_builder<schema::TrainingBatch>().finish();
+  EXPECT_EQ(replacing.missing_groups({all_failed, none}), 0U);
+}
+
 TEST(DescribeBatch, CountsFailuresAsScoreZeroAndExcludesThemFromTheLogSpeedUp) {
   const auto numbers = describe_batch(
       *batch({{Outcome::OK, 4}, {Outcome::OK, 1}, {Outcome::CRASH, 0}, {Outcome::OK, 1}}));
