@@ -173,6 +173,37 @@ class Lines(unittest.TestCase):
             self.assertNotRegex(block(document, "cuda"), NO_OP)
             self.assertNotRegex(document, COUNT)
 
+    def test_have_a_plan_that_names_what_the_code_calls(self):
+        for one in self.tasks:
+            reference = tomllib.loads(one["task"])["reference"]
+            statements = set(re.findall(r"^    (\w+) = ", reference, re.MULTILINE))
+            for document in one["documents"]:
+                plan = document.split(SECTIONS[1])[1].split(SECTIONS[2])[0]
+                launches = re.findall(
+                    r'launch\("(\w+)", \[.*?\], \[.*?\], (.*)\)$',
+                    block(document, "python"),
+                    re.MULTILINE,
+                )
+                for name, passed in launches:
+                    said = re.search(rf"\b{name}: (?:(.*?) of )?(.*?) -> (\w+), ", plan)
+                    self.assertTrue(said, (name, plan))
+                    tensors = {*said[2].split(", "), said[3]}
+                    self.assertTrue(tensors <= set(passed.split(", ")), (plan, passed))
+                    computed = {s for s in (said[1] or "").split(", ") if s[:4] != "part"}
+                    self.assertTrue(computed - {""} <= statements, (computed, statements))
+
+    def test_say_sizes_by_the_symbols_of_the_task(self):
+        for one in self.tasks:
+            task = tomllib.loads(one["task"])
+            symbols = list(task["case"][0]["sizes"])
+            for document in one["documents"]:
+                host = block(document, "python")
+                found = re.findall(r"^    ([A-Z]\w*) = \w+\.size\(\d\)$", host, re.MULTILINE)
+                self.assertTrue(set(found) <= set(symbols), (found, symbols))
+                for parameters in re.findall(r"void \w+\((.*)\)", block(document, "cuda")):
+                    sizes = [p.split(" ")[-1] for p in parameters.split(", ") if "*" not in p]
+                    self.assertEqual(sizes[len(sizes) - len(found) :], found)
+
 
 class Variants(unittest.TestCase):
     def test_differ_in_structure(self):
