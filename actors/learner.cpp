@@ -33,7 +33,7 @@ batch_record joined(const std::vector<batch_record>& parts) {
   for (const batch_record& part : parts) {
     for (const auto scored : part->getGroups()) groups.setWithCaveats(at++, scored);
   }
-  return batch_record(whole.finish());
+  return whole.finish();
 }
 
 std::size_t sum(const std::map<std::string, std::size_t>& by_type) {

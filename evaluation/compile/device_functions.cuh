@@ -1,7 +1,6 @@
-
 // Functions for cuda blocks, on both kinds of devices and in exports: several elements at a time,
-// and results of all threads of a warp or block. Blocks have at most three dimensions of threads,
-// of which these functions use x alone, and over_tile() x and y.
+// and results of all threads of a warp or block. over_tile() is for blocks with two dimensions of
+// threads, over_warp() and over_block() are for blocks with one, of a multiple of 32 threads.
 #ifdef __HONE_CPU__
 #define HONE_SHARED static thread_local
 #else
@@ -30,6 +29,7 @@ __device__ inline pack<T, N> load(const T* from, Index first, Size size) {
   return loaded;
 }
 
+// Stores those of N elements, from `first` on, that are before `size`.
 template <int N, class T, class Index, class Size>
 __device__ inline void store(T* to, Index first, Size size, const pack<T, N>& values) {
   if (first + N <= size) {
@@ -66,52 +66,41 @@ struct product {
   __device__ product of_other_lane(int step) const { return {device::of_other_lane(total, step)}; }
 };
 
-struct largest {
-  float best = -INFINITY;
-  __device__ void add(float value) {
-    if (value > best) best = value;
-  }
-  __device__ void add(const largest& other) { add(other.best); }
-  __device__ largest of_other_lane(int step) const { return {device::of_other_lane(best, step)}; }
-};
+template <bool IsUp>
+__device__ inline bool is_beyond(float a, float b) {
+  return IsUp ? a > b : a < b;
+}
 
-struct smallest {
-  float best = INFINITY;
+template <bool IsUp>
+struct extreme {
+  float best = IsUp ? -INFINITY : INFINITY;
   __device__ void add(float value) {
-    if (value < best) best = value;
+    if (is_beyond<IsUp>(value, best)) best = value;
   }
-  __device__ void add(const smallest& other) { add(other.best); }
-  __device__ smallest of_other_lane(int step) const { return {device::of_other_lane(best, step)}; }
+  __device__ void add(const extreme& other) { add(other.best); }
+  __device__ extreme of_other_lane(int step) const { return {device::of_other_lane(best, step)}; }
 };
+using largest = extreme<true>;
+using smallest = extreme<false>;
 
 // Of several that are equal, the first.
-struct place_of_largest {
-  float best = -INFINITY;
+template <bool IsUp>
+struct place_of_extreme {
+  float best = IsUp ? -INFINITY : INFINITY;
   int place = 0;
   __device__ void add(float value, int at) {
-    if (value > best) *this = {value, at};
+    if (is_beyond<IsUp>(value, best)) *this = {value, at};
   }
-  __device__ void add(const place_of_largest& other) {
-    if (other.best > best || (other.best == best && other.place < place)) *this = other;
+  __device__ void add(const place_of_extreme& other) {
+    const bool is_earlier = other.best == best && other.place < place;
+    if (is_beyond<IsUp>(other.best, best) || is_earlier) *this = other;
   }
-  __device__ place_of_largest of_other_lane(int step) const {
+  __device__ place_of_extreme of_other_lane(int step) const {
     return {device::of_other_lane(best, step), device::of_other_lane(place, step)};
   }
 };
-
-struct place_of_smallest {
-  float best = INFINITY;
-  int place = 0;
-  __device__ void add(float value, int at) {
-    if (value < best) *this = {value, at};
-  }
-  __device__ void add(const place_of_smallest& other) {
-    if (other.best < best || (other.best == best && other.place < place)) *this = other;
-  }
-  __device__ place_of_smallest of_other_lane(int step) const {
-    return {device::of_other_lane(best, step), device::of_other_lane(place, step)};
-  }
-};
+using place_of_largest = place_of_extreme<true>;
+using place_of_smallest = place_of_extreme<false>;
 
 // The largest element and the sum of exponentials of the differences to it. Differences are never
 // fused with a product, so that the largest element's own is exactly 0.
@@ -213,3 +202,4 @@ __device__ inline void add_kept(State& state, const float* memory, int place) {
 }
 
 }  // namespace device
+#undef HONE_SHARED

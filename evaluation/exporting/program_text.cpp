@@ -68,7 +68,9 @@ std::string exported_declarations(std::string_view block) {
   constexpr std::string_view begin = "#pragma once\n";
   const std::string_view all = embedded::exported_prelude;
   std::string text(all.substr(all.find(begin) + begin.size()));
-  if (block.find("device::") != std::string_view::npos) text += embedded::exported_functions;
+  // Blocks may also use the namespace or rename it.
+  static const RE2 names_namespace("\\bdevice\\b");
+  if (RE2::PartialMatch(block, names_namespace)) text += embedded::exported_functions;
   return text;
 }
 

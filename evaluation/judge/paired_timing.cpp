@@ -167,8 +167,7 @@ class paired_timing {
     if (random_->below(2) == 0) reference = time_reference();
     // Before a check the reference has its turn, unless the candidate's batch would be interrupted:
     // what the reference has computed for the same contents is then what the check expects.
-    if (!counts) ++other_rounds_;
-    const bool has_many_checks = !counts && other_rounds_ <= rules_.first_other_rounds;
+    const bool has_many_checks = !counts && other_rounds_++ < rules_.first_other_rounds;
     const std::size_t checks = has_many_checks ? rules_.checks_of_other_runs : 1;
     const auto check = [&] {
       if (!reference && rules_.max_runs_per_batch == 1) reference = time_reference();

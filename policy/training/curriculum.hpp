@@ -14,6 +14,7 @@
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/training.capnp.h"
+#include "policy/training/advantages.hpp"
 #include "policy/training/pair_stream.hpp"
 #include "policy/training/rewards.hpp"
 #include "policy/training/sft_data_set.hpp"
@@ -176,6 +177,10 @@ class curriculum {
   numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
   numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
   std::vector<judged_completion> judged(const schema::ScoredGroup::Reader& scored) const;
+  // Returns what the contrastive stage pays the completions of a group.
+  rewarded_group rewarded(const schema::ScoredGroup::Reader& scored) const;
+  // True if a completion of a group was cut and is left out for that.
+  bool is_masked(const schema::ScoredGroup::Reader& scored, unsigned i) const;
   // True if a completion of a group takes part in training.
   bool counts(const schema::ScoredGroup::Reader& scored, unsigned i) const;
   // Adds the tokens trained on and the updates skipped since the last call to a step's metrics.

@@ -48,22 +48,30 @@ std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Rea
   return group;
 }
 
+rewarded_group curriculum::rewarded(const schema::ScoredGroup::Reader& scored) const {
+  const std::vector<judged_completion> completions = judged(scored);
+  return {group_rewards(completions, options_.contrastive.reward),
+          reward_noise(completions, options_.contrastive.reward)};
+}
+
+bool curriculum::is_masked(const schema::ScoredGroup::Reader& scored, unsigned i) const {
+  return scored.getGroup().getRollouts()[i].getTruncated() &&
+         !options_.contrastive.counts_truncated;
+}
+
 bool curriculum::counts(const schema::ScoredGroup::Reader& scored, unsigned i) const {
-  const bool is_masked =
-      scored.getGroup().getRollouts()[i].getTruncated() && !options_.contrastive.counts_truncated;
-  return !is_masked && !is_inconclusive(scored.getResults()[i].getOutcome());
+  return !is_masked(scored, i) && !is_inconclusive(scored.getResults()[i].getOutcome());
 }
 
 bool curriculum::has_signal(const schema::ScoredGroup::Reader& scored) const {
-  const std::vector<judged_completion> completions = judged(scored);
-  const std::vector<double> rewards = group_rewards(completions, options_.contrastive.reward);
+  const rewarded_group group = rewarded(scored);
   std::vector<double> counted;
-  for (unsigned i = 0; i < rewards.size(); ++i) {
-    if (counts(scored, i)) counted.push_back(rewards[i]);
+  for (unsigned i = 0; i < group.rewards.size(); ++i) {
+    if (counts(scored, i)) counted.push_back(group.rewards[i]);
   }
   if (counted.empty()) return false;
   const auto [least, most] = std::minmax_element(counted.begin(), counted.end());
-  return *most - *least > reward_noise(completions, options_.contrastive.reward);
+  return *most - *least > group.noise;
 }
 
 std::size_t curriculum::missing_groups(
@@ -90,10 +98,9 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
   std::vector<double> counted;
   double masked = 0;
   for (const auto scored : batch.getGroups()) {
-    const std::vector<judged_completion> completions = judged(scored);
-    const std::vector<double> rewards = group_rewards(completions, o.reward);
+    const rewarded_group paid = rewarded(scored);
     rollout_group_example group;
-    group.noise = reward_noise(completions, o.reward);
+    group.noise = paid.noise;
     group.prompt = trainer_->codec().encode_prompt(view(scored.getGroup().getPrompt()));
     for (unsigned i = 0; i < scored.getResults().size(); ++i) {
       const auto rollout = scored.getGroup().getRollouts()[i];
@@ -102,10 +109,10 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
       for (const float p : rollout.getLogProbabilities()) r.log_probabilities.push_back(p);
       for (const auto run : rollout.getVersions())
         r.current = run.getVersion() == version ? run.getTokens() : 0;
-      r.reward = rewards[i];
+      r.reward = paid.rewards[i];
       r.counts = counts(scored, i);
       if (r.counts) counted.push_back(r.reward);
-      masked += rollout.getTruncated() && !o.counts_truncated ? 1 : 0;
+      masked += is_masked(scored, i) ? 1 : 0;
       group.rollouts.push_back(std::move(r));
     }
     groups.push_back(std::move(group));

@@ -257,7 +257,7 @@ class RowKernels:
 
     def _kernel(self, e, sinks, rows, per_block=1):
         text = function(e.parameters, sinks, e.lines(), self.integer)
-        division, grid = self.strategy.division(), (rows, per_block)
+        division, grid = self.strategy.division, (rows, per_block)
         return Kernel("rows", division, text, grid, self.strategy.block, e, sinks)
 
     def whole(self, stages):

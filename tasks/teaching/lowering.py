@@ -66,9 +66,10 @@ class Lowered:
     def _name_values(self, statement):
         """Notes which value is the result of a statement, and which it reduces to get there."""
         result = self.known[statement]
-        waiting = [result] if isinstance(result, Value) else []
-        for v in waiting:
-            v.facts.setdefault("statement", statement)
+        if not isinstance(result, Value):
+            return
+        result.facts.setdefault("statement", statement)
+        waiting = [result]
         while waiting:
             v = waiting.pop()
             if v.kind != "buffer" and "owner" not in v.facts:

@@ -11,15 +11,13 @@ class ByThread:
     """A thread for each row: rows that lie beside each other in memory, short ones, and the CPU."""
 
     guard = ""
+    division = "a thread a row"
     leads = ""
 
     def __init__(self, block, is_alone=False):
         self.block = block
         self.rows_per_block = block
         self.is_alone = is_alone
-
-    def division(self):
-        return "a thread a row"
 
     def begin(self, e):
         if self.is_alone:
@@ -38,14 +36,12 @@ class ByWarp:
     """A warp for each row."""
 
     guard = ""
+    division = "a warp a row"
     leads = "if ((threadIdx.x & 31) == 0) "
 
     def __init__(self, block):
         self.block = block
         self.rows_per_block = block // 32
-
-    def division(self):
-        return "a warp a row"
 
     def begin(self, e):
         e.emit(f"const {e.integer} o = ({e.integer})blockIdx.x * {self.rows_per_block} "
@@ -64,15 +60,13 @@ class ByBlock:
     """A block for each row."""
 
     guard = ""
+    division = "a block a row"
     leads = "if (threadIdx.x == 0) "
     rows_per_block = 1
 
     def __init__(self, block, length=0):
         self.block = block
         self.is_exact = length > MOST_ADDED * block
-
-    def division(self):
-        return "a block a row"
 
     def begin(self, e):
         if self.is_exact:
@@ -95,8 +89,9 @@ class ByPart(ByBlock):
         self.parts = parts
         self.begins_whole = False  # the block has a row, no part of one
 
+    @property
     def division(self):
-        return "a block a row" if self.begins_whole else f"{self.parts} blocks a row"
+        return super().division if self.begins_whole else f"{self.parts} blocks a row"
 
     def begin(self, e):
         if self.begins_whole:
@@ -135,6 +130,7 @@ class ByTile:
         self.height = height
         self.block = (32, height)
 
+    @property
     def division(self):
         return f"{self.height} threads a row, 32 rows a block"
 

@@ -65,7 +65,8 @@ struct everything {
     v[o] = moments.squares / (2 * m);
   }
 };
-#define RESULTS float *s, float *p, float *a, float *b, long long *h, long long *l, float *e, float *v
+#define RESULTS \
+  float *s, float *p, float *a, float *b, long long *h, long long *l, float *e, float *v
 )";
 
 // Returns a document of kernels, the last of which has the rest of its launch filled in.

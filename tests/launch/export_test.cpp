@@ -149,6 +149,24 @@ TEST_F(Export, LeavesIncludesOutsideOfTheNamespaceOfACudaFile) {
   EXPECT_THAT(file, HasSubstr("{\"twice\", launcher_of(\"twice\", &twice, false)}"));
 }
 
+TEST_F(Export, HasTheDeviceFunctionsOfDocumentsThatUseThem) {
+  const auto exported = [&](const std::string& cuda) {
+    const std::string document = path("warp.md");
+    write_file(document, "## Code Implementation\n```cuda\n" + cuda +
+                             "```\n```python\ndef forward(x: Tensor) -> Tensor:\n"
+                             "    y = torch.empty_like(x)\n"
+                             "    launch(\"twice\", [1], [32], x, y)\n    return y\n```\n");
+    EXPECT_EQ(export_document(document, "softmax", path("warp.py")).code, 0);
+    return read_file(path("warp.py"));
+  };
+  const std::string begin = "extern \"C\" __global__ void twice(const float* x, float* y) {\n  ";
+  EXPECT_THAT(exported(begin + "device::sum s;\n}\n"), HasSubstr("struct sum"));
+  EXPECT_THAT(exported("using namespace device;\n" + begin + "sum s;\n}\n"),
+              HasSubstr("struct sum"));
+  EXPECT_THAT(exported("__device__ int n;\n" + begin + "y[0] = n;\n}\n"),
+              testing::Not(HasSubstr("struct sum")));
+}
+
 TEST_F(Export, SaysWhatIsMissing) {
   write_file(folder_ / "prose.md", "no code\n");
   EXPECT_THAT(export_document(path("prose.md"), "softmax", path("x.py")).err,
