@@ -55,6 +55,9 @@ struct configuration {
     std::size_t workers = 0;
     std::uint32_t variants = 1;
     double tier_1_share = 0.8;
+    double tier_1_last_share = 0.3;
+    std::uint64_t mix_lessons = 10000;
+    double contrast_share = 0;
     std::uint32_t judge_one_in = 200;
     std::uint64_t most_judged = 500;
   } stream;

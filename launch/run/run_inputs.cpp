@@ -89,11 +89,11 @@ task_table load_tasks(const configuration& c) {
                          "'" + name + "' is not a task of " + folder.string());
   }
   const curriculum_options& plan = c.learner.plan;
-  const bool learns_from_stream_alone =
-      c.stream.workers > 0 && plan.self_supervised.steps == 0 && plan.contrastive.steps == 0;
+  const bool trains_on_tasks = plan.self_supervised.steps > 0 || plan.contrastive.steps > 0 ||
+                               (plan.sft.updates > 0 && c.stream.workers == 0);
   if (seen.empty())
     throw format_error(c.file.string(), 0, "tasks", "there are no tasks in " + folder.string());
-  if (seen.size() <= held_out.size() && !learns_from_stream_alone)
+  if (seen.size() <= held_out.size() && trains_on_tasks)
     throw format_error(c.file.string(), 0, "tasks", "all tasks are held out");
   return table;
 }

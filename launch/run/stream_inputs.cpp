@@ -17,6 +17,9 @@ lesson_process::settings stream_settings(const configuration& c,
           .seed = c.seed,
           .variants = c.stream.variants,
           .tier_1_share = c.stream.tier_1_share,
+          .tier_1_last_share = c.stream.tier_1_last_share,
+          .mix_lessons = c.stream.mix_lessons,
+          .contrast_share = c.stream.contrast_share,
           .device_kind = std::string(taught_kind(c.node.devices)),
           .excluded = excluded};
 }
@@ -43,6 +46,7 @@ std::vector<corpus_document> add_stream_sample(const configuration& c,
     if (!one.skipped.empty()) continue;
     const std::string where = "lesson " + std::to_string(one.number) + " of the stream";
     tasks.add(parse_task(one.task, where), task_role::sample);
+    if (one.contrast) one.documents.push_back(std::move(one.contrast->document));
     for (std::string& text : one.documents) {
       const std::string name = "teacher-" + std::to_string(documents.size());
       documents.push_back({one.name, name, std::move(text), where});

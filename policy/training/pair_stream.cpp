@@ -10,12 +10,21 @@
 #include "messages/record.hpp"
 #include "messages/schema/variant.capnp.h"
 #include "tasks/task_file.hpp"
+#include "tasks/variant_document.hpp"
 
 namespace hone {
 namespace {
 
 // Lessons that each thread prepares ahead of the trainer.
 constexpr std::size_t most_ready = 2 * pair_stream::lessons_of_block;
+
+shown_variant shown_document(double score, const std::string& text) {
+  const auto parsed = parse_variant_document(text);
+  if (const auto* problem = std::get_if<parse_problem>(&parsed))
+    throw std::runtime_error("a document of the stream does not parse: " + to_string(*problem));
+  const auto& document = std::get<variant_document>(parsed);
+  return show_variant(score, document.options, document.cuda, document.python);
+}
 
 }  // namespace
 
@@ -77,15 +86,21 @@ pair_stream::prepared pair_stream::prepare(const lesson& of) const {
   if (made.is_skipped) return made;
   record_builder<schema::Draw> empty;
   empty->setDeviceType(options_.device_type);
-  const prompt_facts facts = facts_for(parse_task(of.task, of.name), *empty.finish());
-  const std::vector<token_id> prompt = codec_->encode_prompt(prompts_->render(facts));
-  for (const std::string& document : of.documents) {
-    sft_example pair{prompt, codec_->encode_answer(document)};
+  prompt_facts facts = facts_for(parse_task(of.task, of.name), *empty.finish());
+  const auto add = [&](const std::string& document) {
+    sft_example pair{codec_->encode_prompt(prompts_->render(facts)),
+                     codec_->encode_answer(document)};
     if (options_.context > 0 && pair.prompt.size() + pair.completion.size() > options_.context) {
       ++made.too_long;
     } else {
       made.pairs.push_back(std::move(pair));
     }
+  };
+  for (const std::string& document : of.documents) add(document);
+  if (of.contrast) {
+    for (const auto& [estimate, document] : of.contrast->shown)
+      facts.exemplars.push_back(shown_document(estimate, document));
+    add(of.contrast->document);
   }
   return made;
 }

@@ -18,7 +18,8 @@
 
 namespace hone {
 
-// Training pairs (prompt, document) of an endless stream of lessons, which nothing has judged. Each
+// Training pairs (prompt, document) of an endless stream of lessons, which nothing has judged. The
+// prompt of a lesson's contrast shows the two variants that the document compares. Each
 // of some threads reads lessons and turns them into tokens ahead of the trainer. Pairs are drawn in
 // blocks of lessons, in a random order that depends on the seed and the block alone, so the place
 // in the stream is the whole state of the draws, whatever the number of threads. Functions must be

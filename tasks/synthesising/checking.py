@@ -77,8 +77,10 @@ class Checker:
                 high = case[b] if isinstance(b, str) else b
                 drawn.append(torch.randint(a, high, shape, generator=generator).to(device))
                 continue
-            x = torch.randn(shape, generator=generator)
-            x = x * b + a
+            if of == "uniform":
+                x = torch.rand(shape, generator=generator) * (b - a) + a
+            else:
+                x = torch.randn(shape, generator=generator) * b + a
             drawn.append(x.to(declared).to(dtype or declared).to(device))
         return drawn
 

@@ -11,7 +11,9 @@ FLOPS_A_SECOND = 4e13  # float32 without TF32
 LEAST_KERNEL_S = 2.5e-6
 
 
-class _Counter(TorchDispatchMode):
+class OperatorCosts(TorchDispatchMode):
+    """Adds up the `seconds` of the operators that run under it. largest: bytes of one of them."""
+
     def __init__(self):
         super().__init__()
         self.seconds, self.largest = 0.0, 0
@@ -39,7 +41,7 @@ def estimate(forward, arguments):
     forward: the reference. arguments: shapes with dtypes.
     """
     tensors = [torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in arguments]
-    counter = _Counter()
+    counter = OperatorCosts()
     with counter:
         forward(*tensors)
     return counter.seconds, counter.largest

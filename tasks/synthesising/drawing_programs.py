@@ -68,7 +68,7 @@ def draw_program(random):
         return None
     p.outputs = [value]
     # Some programs also return a result from the middle.
-    others = [v for v in p.values if v.name.startswith("t") and v.kind == "float" and v != value]
+    others = [v for v in p.values if v.is_made and v != value]
     if others and random.random() < 0.1:
         p.outputs.append(random.choice(others))
     return p

@@ -71,14 +71,15 @@ class DrawnTask:
     def _all_bytes(self):
         """Returns the bytes of the timed case's arguments and of what its statements make."""
         p = self.program
-        made = [v for v in p.values if v.name.startswith("t")]
+        made = [v for v in p.values if v.is_made]
         return self.argument_bytes() + sum(
             torch.Size(p.in_case(p.timed, v.shape)).numel() * self.dtype.itemsize for v in made
         )
 
     def cases(self):
-        small = ({"sizes": case, "timed": False} for case in self.program.small)
-        return [{"sizes": self.program.timed, "timed": True}, *small]
+        p = self.program
+        small = ({"sizes": p.given(case), "timed": False} for case in p.small)
+        return [{"sizes": p.given(p.timed), "timed": True}, *small]
 
     def _tensors(self, tensors):
         return [

@@ -8,12 +8,16 @@ need not do: an algebraic identity, or a step that another one undoes.
 
 import math
 
+from channel_rules import (
+    channel_bias,
+    channel_norm,
+    convolution,
+    global_mean,
+    pooling,
+    transposed_convolution,
+)
 from expressions import BINARY, LOSSES, REDUCTIONS, UNARY, filled
-
-
-def _scaled(deviation):
-    """Returns how weights with this standard deviation are drawn."""
-    return ("normal", 0.0, round(deviation, 4))
+from program import scaled
 
 
 def unary(p, v):
@@ -113,7 +117,12 @@ def linear(p, v):
     inner = p.timed.get(v.shape[-1], v.shape[-1])
     if inner < 16:
         return None
-    weight = p.parameter((v.shape[-1], out), "w", _scaled(1 / math.sqrt(inner)))
+    if p.random.random() < 0.4 and isinstance(v.shape[-1], int):
+        weight = p.parameter((out, v.shape[-1]), "w", scaled(1 / math.sqrt(inner)))
+        bias = p.parameter((out,), "b")
+        text = f"torch.linear({v.name}, {weight.name}, {bias.name})"
+        return p.let(text, (*v.shape[:-1], out), f"linear layer with {out} columns")
+    weight = p.parameter((v.shape[-1], out), "w", scaled(1 / math.sqrt(inner)))
     text, words = f"torch.matmul({v.name}, {weight.name})", f"product with {out} columns"
     if p.random.random() < 0.6:
         bias = p.parameter((out,), "b")
@@ -137,7 +146,7 @@ def attention(p, v):
     inner, width = p.timed.get(v.shape[2], v.shape[2]), p.random.choice((32, 64))
     made = []
     for name in ("query", "key", "value"):
-        weight = p.parameter((v.shape[2], width), "w", _scaled(1 / math.sqrt(inner)))
+        weight = p.parameter((v.shape[2], width), "w", scaled(1 / math.sqrt(inner)))
         made.append(p.let(f"torch.matmul({v.name}, {weight.name})", (*v.shape[:2], width), name))
     q, k, u = (m.name for m in made)
     square = (v.shape[0], v.shape[1], v.shape[1])
@@ -152,66 +161,6 @@ def attention(p, v):
         )
     weights = p.let(f"torch.softmax({scores.name}, dim=2)", square, "attention weights")
     return p.let(f"torch.bmm({weights.name}, {u})", (*v.shape[:2], width), "attention")
-
-
-def convolution(p, v):
-    """A convolution over the last one, two or three dimensions."""
-    n = v.rank - 2
-    if n not in (1, 2, 3) or not isinstance(v.shape[1], int):
-        return None
-    channels, groups = v.shape[1], 1
-    out = p.random.choice((16, 32, 64))
-    if p.random.random() < 0.2:
-        out, groups = channels, channels
-    width = p.random.choice((1, 3) if n == 3 else (1, 3, 5))
-    fan = channels // groups * width**n
-    weight = p.parameter((out, channels // groups, *[width] * n), "w", _scaled(1 / math.sqrt(fan)))
-    bias = p.parameter((out,), "b")
-    text = (
-        f"torch.conv{n}d({v.name}, {weight.name}, {bias.name}, {[1] * n}, {[width // 2] * n}, "
-        f"{[1] * n}, {groups})"
-    )
-    words = f"{'depthwise ' if groups > 1 else ''}convolution of width {width}"
-    return p.let(text, (v.shape[0], out, *v.shape[2:]), words)
-
-
-def channel_bias(p, v):
-    """Adds or multiplies a number for each channel."""
-    if v.rank < 3 or not isinstance(v.shape[1], int):
-        return None
-    number = p.parameter((v.shape[1], *[1] * (v.rank - 2)), "c")
-    sign, words = p.random.choice((("+", "bias"), ("*", "factor")))
-    return p.let(f"{v.name} {sign} {number.name}", v.shape, f"{words} of each channel")
-
-
-def channel_norm(p, v):
-    """Normalises over each instance's channel, or over groups of channels."""
-    if v.rank < 3 or not isinstance(v.shape[1], int):
-        return None
-    groups = p.random.choice([g for g in (1, 4, 8, v.shape[1]) if v.shape[1] % g == 0])
-    weight, bias = p.parameter((v.shape[1],), "g"), p.parameter((v.shape[1],), "b")
-    text = f"torch.group_norm({v.name}, {groups}, {weight.name}, {bias.name}, 1e-5)"
-    return p.let(text, v.shape, f"norm over {groups} groups of channels")
-
-
-def pooling(p, v):
-    n = v.rank - 2
-    if n not in (1, 2, 3) or not isinstance(v.shape[1], int):
-        return None
-    width = p.random.choice((3, 5))
-    if p.random.random() < 0.5:
-        text = f"torch.max_pool{n}d({v.name}, {[width] * n}, {[1] * n}, {[width // 2] * n})"
-        return p.let(text, v.shape, f"maximum over windows of {width}")
-    text = f"torch.avg_pool{n}d({v.name}, {[width] * n}, {[1] * n}, {[width // 2] * n})"
-    return p.let(text, v.shape, f"mean over windows of {width}")
-
-
-def global_mean(p, v):
-    if v.rank < 3 or not isinstance(v.shape[1], int):
-        return None
-    dims = list(range(2, v.rank))
-    name, words = p.random.choice((("mean", "mean"), ("amax", "maximum")))
-    return p.let(f"torch.{name}({v.name}, dim={dims})", v.shape[:2], f"{words} of each channel")
 
 
 def scan(p, v):
@@ -274,7 +223,7 @@ def sum_of_product_in_vain(p, v):
     if v.rank != 2:
         return None
     inner = p.timed.get(v.shape[1], v.shape[1])
-    weight = p.parameter((v.shape[1], 512), "w", _scaled(1 / math.sqrt(inner)))
+    weight = p.parameter((v.shape[1], 512), "w", scaled(1 / math.sqrt(inner)))
     made = p.let(f"torch.matmul({v.name}, {weight.name})", (v.shape[0], 512), "product")
     name = p.random.choice(("sum", "mean"))
     return p.let(f"torch.{name}({made.name}, dim=[1])", v.shape[:1], f"{name} of its columns")
@@ -294,7 +243,7 @@ def triangle_in_vain(p, v):
     if v.rank != 2 or not isinstance(v.shape[1], str):
         return None
     inner = p.timed[v.shape[1]]
-    weight = p.parameter((v.shape[1], v.shape[1]), "w", _scaled(1 / math.sqrt(inner)))
+    weight = p.parameter((v.shape[1], v.shape[1]), "w", scaled(1 / math.sqrt(inner)))
     name = p.random.choice(("tril", "triu"))
     return p.let(
         f"torch.matmul({v.name}, torch.{name}({weight.name}))", v.shape, "product with a triangle"
@@ -352,6 +301,7 @@ RULES = {
     gram: 1,
     attention: 1,
     convolution: 5,
+    transposed_convolution: 1,
     channel_bias: 3,
     channel_norm: 2,
     pooling: 2,

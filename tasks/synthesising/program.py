@@ -7,6 +7,11 @@ SMALL_SIZES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 MOST_STATEMENTS_OF_TIER_1 = 5
 
 
+def scaled(deviation):
+    """Returns how weights with this standard deviation are drawn."""
+    return ("normal", 0.0, round(deviation, 4))
+
+
 class Unfit(Exception):
     """A program that is no task. The text says why, in words that many programs share."""
 
@@ -18,6 +23,7 @@ class Value:
     name: str
     shape: tuple
     kind: str = "float"  # or "index": int64
+    is_made: bool = False  # by a statement
 
     @property
     def rank(self):
@@ -42,13 +48,36 @@ class Program:
 
     def size(self, name, timed, small=SMALL_SIZES):
         """Adds a size. Returns its name."""
-        taken = name
-        while taken in self.timed:
-            taken += name[0]
+        taken = self._untaken(name)
         self.timed[taken] = timed
         for case in self.small:
             case[taken] = self.random.choice(small)
         return taken
+
+    def _untaken(self, name):
+        while name in self.timed:
+            name += name[0]
+        return name
+
+    def derive(self, size, change):
+        """Returns change(size), a number, or the name of a new size if the old one has a name.
+
+        Returns None if it is no size in some case.
+        """
+        if not isinstance(size, str):
+            return change(size) if change(size) > 0 else None
+        cases = (self.timed, *self.small)
+        if any(change(case[size]) <= 0 for case in cases):
+            return None
+        name = self._untaken(size)
+        for case in cases:
+            case[name] = change(case[size])
+        return name
+
+    def given(self, case):
+        """Returns the sizes of a case that the shapes of its arguments name."""
+        named = {d for t in self.inputs + self.parameters for d in t["shape"]}
+        return {name: size for name, size in case.items() if name in named}
 
     def in_case(self, case, shape):
         """Returns a shape in numbers. case: sizes by name."""
@@ -71,7 +100,7 @@ class Program:
 
     def let(self, text, shape, words, name="t"):
         """Adds a statement that names the result of an expression. Returns its value."""
-        value = Value(f"{name}{len(self.statements)}", tuple(shape))
+        value = Value(f"{name}{len(self.statements)}", tuple(shape), is_made=True)
         self.statements.append(f"{value.name} = {text}")
         self.words.append(words)
         self.values.append(value)
@@ -85,7 +114,7 @@ class Program:
         convolutions, no pooling and no norms over groups of channels.
         """
         is_flat = all(v.rank <= 2 for v in self.values)
-        return 1 if is_flat and len(self.statements) <= MOST_STATEMENTS_OF_TIER_1 else 2
+        return 1 if is_flat and len(self.words) <= MOST_STATEMENTS_OF_TIER_1 else 2
 
     def reference(self):
         """Returns the source of the reference."""

@@ -1,25 +1,33 @@
 """Prints a variant as a document, and says what it does and why."""
 
 from calls import CONVOLUTIONS, TRANSPOSED, has_channels_last
-from moves import settings
+from moves import settings, settings_of
 
 
-def document(task, device, reference, moves, program):
+def setting_lines(task, device, reference, moves, program):
+    """Returns the lines of a variant's toml block."""
     operators = [s.operator for s in getattr(reference, "statements", [])]
     heavy = [o for o in operators if o in CONVOLUTIONS or o in TRANSPOSED]
-    if program is None:
-        code, cuda, calls = task["reference"].strip() + "\n", "", len(operators)
-    else:
-        code, cuda = program.python_block(), program.cuda_block()
+    calls = len(operators)
+    if program is not None:
         calls = sum("launch(" in line or "torch." in line for line in program.lines)
-    lines = settings(moves, task, device, calls, bool(heavy))
+    return settings(moves, task, device, calls, bool(heavy))
+
+
+def document(task, moves, program, lines, analysed=None):
+    """lines: of the toml block. analysed: the text of the analysis, without it that of analysis().
+
+    program: a HostProgram; without it, the reference as it is.
+    """
+    code = task["reference"].strip() + "\n" if program is None else program.python_block()
+    cuda = "" if program is None else program.cuda_block()
     blocks = ""
     if lines:
         blocks += "```toml\n" + "\n".join(lines) + "\n```\n"
     if cuda:
         blocks += f"```cuda\n{cuda}```\n"
     return (
-        f"## Performance Analysis\n{analysis(program)}\n"
+        f"## Performance Analysis\n{analysed or analysis(program)}\n"
         f"## Algorithm Design\n{design(moves, program, lines)}\n"
         f"## Code Implementation\n{blocks}```python\n{code}```\n"
     )
@@ -47,5 +55,5 @@ def design(moves, program, lines):
     if not parts:
         parts.append("The operators stay as they are.")
     if lines:
-        parts.append("Settings: " + ", ".join(line.split(" ")[0] for line in lines) + ".")
+        parts.append(f"Settings: {', '.join(settings_of(lines))}.")
     return " ".join(parts)

@@ -1,8 +1,10 @@
 """Decides what is in memory, makes a kernel for each of these values, and prints the program."""
 
+import math
 import re
 
 import torch
+from costs import Launch
 from dims import Dim
 from domains import Domain
 from emitting import NeedsBuffer
@@ -22,6 +24,7 @@ CPP_KEYWORDS = frozenset(
     "protected public register short signed sizeof static struct switch template this throw true "
     "typedef typename union unsigned using virtual void volatile".split()
 )
+FUNCTIONS = re.compile(r"\w+f\(| / |device::(?:exponentials|moments|div|mod)")  # in a kernel
 KERNEL_KINDS = ("pointwise", "reduce", "field", "scan")  # of values that kernels write
 HALF_HEADERS = {
     torch.float16: "#include <cuda_fp16.h>\n",
@@ -53,6 +56,7 @@ class HostProgram:
         self.made = 0
         self.dtypes = set()
         self.steps = []  # what is called, in order, in words
+        self.launches = []  # of costs.Launch, in order
         self.results = {id(v): n for n, v in lowered.known.items() if isinstance(v, Value)}
         self.taken = {a.name for a in lowered.arguments} | set(lowered.known)
         self._store_results()
@@ -222,9 +226,32 @@ class HostProgram:
                           f'{", ".join([*arguments, *self.lowered.symbols])})')  # fmt: skip
         statements = [s.name for s in self.lowered.reference.statements]
         computed = [s for s in statements if s in kernel.computed]
+        self.launches.append(self._launch_of(kernel, name, computed, outs))
         work = f"{', '.join(computed)} of {', '.join(tensors)}" if computed else ", ".join(tensors)
         self.steps.append(f"{name}: {work} -> {', '.join(outs)}, {kernel.division}, "
                           f"blocks of {block}.")  # fmt: skip
+
+    def _launch_of(self, kernel, name, computed, outs):
+        def bytes_of(values):
+            return sum(math.prod(d.values[self.timed] for d in v.dims) * v.dtype.itemsize
+                       for v in values)  # fmt: skip
+
+        values = [*(v for _, v in kernel.parameters.tensors.values()), *kernel.sinks]
+        elements = max(math.prod(d.values[self.timed] for d in v.dims) for v in values)
+        block = math.prod(kernel.block) if isinstance(kernel.block, tuple) else kernel.block
+        grid, per_block = kernel.grid[0].values[self.timed], kernel.grid[1]
+        return Launch(
+            name=name,
+            computes=tuple(computed or outs),
+            division=kernel.division,
+            team=kernel.team,
+            block=block,
+            threads=-(-grid // per_block) * block,
+            read=bytes_of(v for _, v in kernel.parameters.tensors.values()),
+            written=bytes_of(kernel.sinks),
+            passes=kernel.passes,
+            functions=elements * len(FUNCTIONS.findall(kernel.text)),
+        )
 
     def _prepare_for(self, needed, sinks):
         """Puts what a kernel cannot compute itself into memory first."""

@@ -17,12 +17,15 @@ class Kernel:
     behind the parameters, whose type is `integer`. grid: a size, and how much of it a block covers.
 
     parameters: what the launch passes: values, then sinks, then sizes, then symbols.
-    sinks: what it writes. computed: the statements of the reference.
+    sinks: what it writes. computed: the statements of the reference. team: who works on a row, or
+    "element" without rows. passes: how often a row is read.
     """
 
-    def __init__(self, kind, division, text, grid, block, e, sinks):
+    def __init__(self, kind, division, text, grid, block, e, sinks, team="element", passes=1):
         self.kind = kind
         self.division = division
+        self.team = team
+        self.passes = passes
         self.text = text
         self.grid = grid
         self.block = block
@@ -184,7 +187,7 @@ def scan_kernel(v, in_memory, cases, choices):
     e.close()
     text = function(e.parameters, [v], e.lines(), integer)
     grid = (domain.rows(), 1)
-    return Kernel("scan", "a block a row", text, grid, block, e, [v])
+    return Kernel("scan", "a block a row", text, grid, block, e, [v], "block")
 
 
 def reductions_of(v, in_memory):
@@ -258,7 +261,8 @@ class RowKernels:
     def _kernel(self, e, sinks, rows, per_block=1):
         text = function(e.parameters, sinks, e.lines(), self.integer)
         division, grid = self.strategy.division, (rows, per_block)
-        return Kernel("rows", division, text, grid, self.strategy.block, e, sinks)
+        team, passes = self.strategy.team, text.count("for (")
+        return Kernel("rows", division, text, grid, self.strategy.block, e, sinks, team, passes)
 
     def whole(self, stages):
         e = self._begin()

@@ -1,11 +1,28 @@
 """A task as the teacher knows it: read once, and lowered once for all variants that allow it."""
 
+from typing import NamedTuple
+
 from calls import CONVOLUTIONS, TRANSPOSED
-from explaining import document
+from explaining import document, setting_lines
 from host_program import HostProgram
 from lowering import Lowered
-from moves import BEST_GUESSES, Moves, is_worth_kernels
+from moves import BEST_GUESSES, Moves, is_worth_kernels, settings_of
 from reading import Reference
+
+
+class Variant(NamedTuple):
+    """text: the document. unfit: why it has no kernels, or "". lines: of the toml block."""
+
+    text: str
+    unfit: str
+    moves: Moves
+    program: HostProgram | None
+    lines: list
+
+    @property
+    def settings(self):
+        """The names of those that are on."""
+        return settings_of(self.lines)
 
 
 class Lesson:
@@ -26,31 +43,34 @@ class Lesson:
             self.unfit = str(e)
 
     def variant(self, number, seed):
-        """Returns the document of a variant, and why it has no kernels of its own."""
         moves = Moves(number, seed, self.task["name"], self.device)
         program, unfit = None, self.unfit
-        if self.reference is None:
-            return document(self.task, self.device, None, moves, None), unfit
-        if number < BEST_GUESSES and not is_worth_kernels(self.reference):
-            moves.fuses = False
-        if moves.fuses:
-            try:
-                program = HostProgram(self._lowered(moves), moves.choices, self.timed)
-            except Exception as e:  # whatever the rules trip over, the reference is right
-                unfit = f"{type(e).__name__}: {e}"
-        return document(self.task, self.device, self.reference, moves, program), unfit
+        if self.reference is not None:
+            if number < BEST_GUESSES and not is_worth_kernels(self.reference):
+                moves.fuses = False
+            if moves.fuses:
+                try:
+                    program = HostProgram(self._lowered(moves), moves.choices, self.timed)
+                except Exception as e:  # whatever the rules trip over, the reference is right
+                    unfit = f"{type(e).__name__}: {e}"
+        lines = setting_lines(self.task, self.device, self.reference, moves, program)
+        text = document(self.task, moves, program, lines)
+        return Variant(text, unfit, moves, program, lines)
+
+    def document_of(self, variant, analysis):
+        """Returns the document of a variant with another analysis."""
+        return document(self.task, variant.moves, variant.program, variant.lines, analysis)
 
     def variants(self, numbers, seed, most):
-        """Returns up to `most` distinct documents of the numbers, and why one has no kernels."""
-        documents, unfit = [], ""
+        """Returns up to `most` distinct variants of the numbers, and why one has no kernels."""
+        found, unfit = {}, ""
         for number in numbers:
-            if len(documents) == most:
+            if len(found) == most:
                 break
-            text, why = self.variant(number, seed)
-            unfit = unfit or why
-            if text not in documents:
-                documents.append(text)
-        return documents, unfit
+            made = self.variant(number, seed)
+            unfit = unfit or made.unfit
+            found.setdefault(made.text, made)
+        return list(found.values()), unfit
 
     def _lowered(self, moves):
         """Lowers the reference as the moves ask for where that makes a difference."""

@@ -71,3 +71,8 @@ def settings(moves, task, device, launches, has_convolutions):
     if moves.graph is True or (moves.graph is None and launches > 1 and not is_tuned):
         lines.append("cuda_graph = true")
     return lines
+
+
+def settings_of(lines):
+    """Returns the names in these lines."""
+    return [line.split(" ")[0] for line in lines]

@@ -215,4 +215,6 @@ def strategy_for(domain, choices, timed):
         name = choices.rows
     strategy = STRATEGIES[name][0](rows, choices)
     strategy.unroll = choices.unroll
+    is_scattered = name == "thread" and rows.beside < 16 and rows.length > 1
+    strategy.team = "scattered" if is_scattered else name
     return strategy

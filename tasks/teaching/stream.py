@@ -11,6 +11,8 @@ Every line of standard output is one JSON object with a number. Of a task it has
         matrices and vectors, 2 for everything else.
     structure: the canonical hash of the reference's graph (tasks/synthesising/structure.py).
     documents: distinct texts. The first is the teacher's best guess.
+    contrast: in a share of the lines, instead of documents: `document`, and in `shown` the texts
+        and estimated speed-ups of two slower variants that it names. Nothing has measured them.
 Of any other number it has
     skipped: why there is no task.
 
@@ -29,13 +31,17 @@ SIBLINGS = [os.path.join(os.path.dirname(HERE), room) for room in ("synthesising
 sys.path[:0] = [HERE, *SIBLINGS]
 
 import torch  # noqa: E402
+from contrast import contrast  # noqa: E402
 from drawing_programs import draw_program_of  # noqa: E402
 from drawn_task import DTYPES, DrawnTask, name_of, random_of  # noqa: E402
+from imported_names import rename_as_imported  # noqa: E402
 from lesson import Lesson  # noqa: E402
 from moves import BEST_GUESSES  # noqa: E402
 from program import Unfit  # noqa: E402
 from structure import Structure  # noqa: E402
 
+IMPORTED_SHARE = 0.5  # of the tasks, which look like imported ones
+VARIANTS_OF_CONTRAST = 5  # that a contrast is chosen from
 MOST_TRIES = 3  # variants that are written for each document that is wanted
 
 
@@ -46,10 +52,15 @@ def arguments(words=None):
     parser.add_argument("--step", type=int, default=1, help="from each number to the next")
     parser.add_argument("--count", type=int, help="how many numbers; without it, no end")
     parser.add_argument("--variants", type=int, default=4, help="the most documents of a task")
+    parser.add_argument("--contrast-share", type=float, default=0)
     parser.add_argument(
         "--exclude", help="a JSON list of references: their structures are left out"
     )
-    parser.add_argument("--tier-1-share", type=float, default=0.8)
+    parser.add_argument("--tier-1-share", type=float, default=0.8, help="of the first numbers")
+    parser.add_argument(
+        "--tier-1-last-share", type=float, help="from --mix-numbers on; as before without it"
+    )
+    parser.add_argument("--mix-numbers", type=int, default=1, help="the share changes over these")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--dtype", choices=list(DTYPES), default="float32")
     parser.add_argument("--precision", choices=("strict", "relaxed"), default="strict")
@@ -72,32 +83,41 @@ class Stream:
     def _material(self, number):
         o = self.options
         random = random_of(o.seed, number)
-        tier = 1 if random.random() < o.tier_1_share else 2
+        tier = 1 if random.random() < self._tier_1_share(number) else 2
         program = draw_program_of(tier, random)
         if program is None:
             raise Unfit("nothing was drawn")
+        if random.random() < IMPORTED_SHARE:
+            rename_as_imported(program, random)
         is_relaxed = o.precision == "relaxed"
         task = DrawnTask(name_of(o.seed, number), program, DTYPES[o.dtype], is_relaxed)
         task.draw_sizes(o.device)
         structure = Structure(program.reference()).canonical
         if structure in self.excluded:
             raise Unfit("its structure is excluded")
-        return {
-            "name": task.name,
-            "task": task.text(),
-            "structure": structure,
-            "documents": self._documents(task),
-        }
+        lesson = Lesson(task.description(), o.device)
+        material = {"name": task.name, "task": task.text(), "structure": structure}
+        if random.random() < o.contrast_share:
+            found = contrast(lesson, self._variants(lesson, VARIANTS_OF_CONTRAST), random)
+            if found is not None:
+                shown = [{"estimate": score, "document": text} for score, text in found.shown]
+                pair = {"shown": shown, "document": found.document}
+                return {**material, "documents": [], "contrast": pair}
+        documents = [v.text for v in self._variants(lesson, o.variants)]
+        return {**material, "documents": documents}
 
-    def _documents(self, task):
+    def _tier_1_share(self, number):
+        o = self.options
+        last = o.tier_1_share if o.tier_1_last_share is None else o.tier_1_last_share
+        return o.tier_1_share + (last - o.tier_1_share) * min(1, number / o.mix_numbers)
+
+    def _variants(self, lesson, most):
         """Returns the best guess and drawn variants, and not the reference with settings."""
-        most = self.options.variants
         drawn = range(BEST_GUESSES, BEST_GUESSES + MOST_TRIES * most)
-        lesson = Lesson(task.description(), self.options.device)
-        documents, unfit = lesson.variants((0, *drawn), self.options.seed, most)
+        variants, unfit = lesson.variants((0, *drawn), self.options.seed, most)
         if unfit:
             raise Unfit(f"the teacher cannot lower it: {unfit}")
-        return documents
+        return variants
 
 
 def structures_in(file):

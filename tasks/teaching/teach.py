@@ -31,8 +31,8 @@ def lesson_of(text):
 def answer(request):
     first, count = request["first"], request["count"]
     lesson = lesson_of(json.dumps([request["task"], request["device"]]))
-    documents, unfit = lesson.variants(range(first, first + count), request["seed"], count)
-    return {"documents": documents, "unfit": unfit}
+    variants, unfit = lesson.variants(range(first, first + count), request["seed"], count)
+    return {"documents": [v.text for v in variants], "unfit": unfit}
 
 
 if __name__ == "__main__":

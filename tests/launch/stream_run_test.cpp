@@ -56,7 +56,8 @@ TEST_F(StreamRun, LearnsFromItAloneAndResumesAsIfItHadNotBeenKilled) {
 
   std::filesystem::remove_all(run_folder());
   program killed(command(settings()));
-  ASSERT_TRUE(wait_for_versions(4)) << killed.out() << killed.err();
+  constexpr std::chrono::seconds limit(100);  // three processes load torch first
+  ASSERT_TRUE(wait_for_versions(4, limit)) << killed.out() << killed.err();
   killed.send(SIGKILL);
   killed.wait();
   const auto resumed = run(settings({"--resume"}));

@@ -81,8 +81,9 @@ class small_run_test : public testing::Test {
     for (const char c : metrics) count += c == '\n' ? 1 : 0;
     return count;
   }
-  bool wait_for_versions(std::uint64_t count) const {
-    return eventually([&] { return versions() >= count; });
+  bool wait_for_versions(std::uint64_t count,
+                         std::chrono::seconds limit = std::chrono::seconds(30)) const {
+    return eventually([&] { return versions() >= count; }, limit);
   }
   std::string address() const {
     EXPECT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));

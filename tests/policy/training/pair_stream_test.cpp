@@ -52,6 +52,35 @@ TEST_F(PairStream, ShowsTheTaskAndTheDeviceType) {
   EXPECT_EQ(text(pair.prompt), "task_" + number + " cpu\n");
 }
 
+// Lessons that each have a contrast alone.
+class contrasts final : public lesson_source {
+ public:
+  lesson next() override {
+    lesson made = lessons_.next();
+    if (!made.skipped.empty()) return made;
+    made.documents.clear();
+    const auto document = [](const std::string& code) {
+      return "## Code Implementation\n```python\n" + code + "\n```\n";
+    };
+    made.contrast = {{{0.5, document("slow")}, {1.25, document("faster")}}, document("fastest")};
+    return made;
+  }
+
+ private:
+  counted_lessons lessons_{0, 1};
+};
+
+TEST_F(PairStream, ShowsTheVariantsThatAContrastCompares) {
+  prompts_ = prompt_template::parse(
+      "{{#exemplars}}\n{{number}}: {{score}}x {{code}}\n{{/exemplars}}\n", "test");
+  pair_stream stream([](auto, auto) { return std::make_unique<contrasts>(); }, codec_, prompts_,
+                     {.threads = 1, .seed = 3, .device_type = "cpu"});
+  const sft_example pair = stream.next();
+  EXPECT_EQ(text(pair.prompt),
+            "1: 0.50x ```python\nslow\n```\n\n2: 1.25x ```python\nfaster\n```\n\n");
+  EXPECT_THAT(text(pair.completion), testing::HasSubstr("fastest"));
+}
+
 TEST_F(PairStream, IsTheSameWithAnyNumberOfThreads) {
   const auto one = make(1);
   const auto three = make(3);

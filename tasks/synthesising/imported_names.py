@@ -1,0 +1,136 @@
+"""Rewrites drawn programs as `hone task import` prints modules, so that a policy which learns from
+drawn tasks can read imported ones: a statement for each operator, named after it; parameters named
+after modules; sizes N, M, K, and so on.
+"""
+
+import ast
+import builtins
+import dataclasses
+
+SIZES = ("N", "M", "K", "L", "P", "Q", "R")
+INPUTS = {
+    "x": ("x", "x", "x", "input", "inputs", "a", "features", "hidden_states"),
+    "y": ("y", "b", "other", "targets", "residual", "mask"),
+    "i": ("indices", "index", "ids"),
+}
+MODULES = (
+    "conv", "conv1", "conv2d", "linear", "linear1", "fc", "fc1", "fc2", "gemm", "matmul", "proj",
+    "norm", "norm1", "group_norm", "layer_norm", "bn", "ln", "gate", "query", "value", "head",
+    "layers_0", "layers_1", "encoder_fc", "block_conv", "net_0", "mlp_2",
+)  # fmt: skip
+ALONE = ("bias", "scale", "weight", "multiplier", "offset", "gamma", "beta", "scaling_factor")
+SIGNS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
+# Operators whose dimensions and keepdim imports pass by position.
+REDUCES = ("sum", "mean", "amax", "amin", "logsumexp")
+ALONG = ("softmax", "log_softmax", "cumsum", "cumprod", "cummax", "sort")
+
+
+class _Names:
+    """Gives out names, each once. A name that Python has taken gets a number at once."""
+
+    def __init__(self):
+        self.taken = set()
+
+    def fresh(self, stem):
+        number, name = 0, stem
+        while name in self.taken or (hasattr(builtins, name) and number == 0):
+            number += 1
+            name = f"{stem}_{number}"
+        self.taken.add(name)
+        return name
+
+
+class _Statements:
+    """Takes expressions apart. known: new names by old ones."""
+
+    def __init__(self, names, known):
+        self.names, self.known, self.lines = names, known, []
+
+    def add(self, name, text):
+        """Adds the statements that compute an expression, which had a name."""
+        result = self._operand(ast.parse(text, mode="eval").body)
+        self.known[name] = result
+
+    def _emit(self, stem, text):
+        name = self.names.fresh(stem)
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def _operand(self, node):
+        if isinstance(node, ast.Name):
+            return self.known.get(node.id, node.id)
+        if isinstance(node, ast.BinOp):
+            left, right = self._operand(node.left), self._operand(node.right)
+            stem = SIGNS[type(node.op)]
+            if stem == "sub" and isinstance(node.left, ast.Constant):
+                stem = "rsub"
+            sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
+            return self._emit(stem, f"{left} {sign} {right}")
+        if isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):
+            return self._emit("neg", f"torch.neg({self._operand(node.operand)})")
+        if isinstance(node, ast.Compare):
+            left, right = self._operand(node.left), self._operand(node.comparators[0])
+            return self._emit("gt", f"{left} > {right}")
+        if isinstance(node, ast.Subscript):
+            index = ast.unparse(node.slice).strip("()")
+            return self._emit("getitem", f"{self._operand(node.value)}[{index}]")
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        return ast.unparse(node)
+
+    def _call(self, node):
+        operator = node.func.attr
+        is_method = not (isinstance(node.func.value, ast.Name) and node.func.value.id == "torch")
+        home = self._operand(node.func.value) if is_method else "torch"
+        operands = [self._operand(a) for a in node.args]
+        keywords = {k.arg: ast.unparse(k.value) for k in node.keywords}
+        if operator in (*REDUCES, *ALONG) and "dim" in keywords:
+            operands.append(keywords.pop("dim"))
+        if operator in REDUCES and keywords.pop("keepdim", "False") == "True":
+            operands.append("True")
+        operands += [f"{k}={v}" for k, v in keywords.items()]
+        return self._emit(operator, f"{home}.{operator}({', '.join(operands)})")
+
+
+def _argument_names(p, names, random):
+    known, module = {}, None
+    for t in p.inputs:
+        known[t["name"]] = names.fresh(random.choice(INPUTS[t["name"][0]]))
+    for t in p.parameters:
+        kind = t["name"][0]
+        if kind in "wg":
+            module = random.choice(MODULES)
+            known[t["name"]] = names.fresh(f"{module}_weight")
+        elif kind in "brv" and module is not None:
+            ends = {"b": "bias", "r": "running_mean", "v": "running_var"}
+            known[t["name"]] = names.fresh(f"{module}_{ends[kind]}")
+            module = module if kind == "r" or kind == "b" else None
+        else:
+            known[t["name"]] = names.fresh(random.choice(ALONE))
+    return known
+
+
+def rename_as_imported(p, random):
+    """Changes the names and statements of a Program. random: a random.Random."""
+    names = _Names()
+    known = _argument_names(p, names, random)
+    statements = _Statements(names, known)
+    for statement in p.statements:
+        name, text = statement.split(" = ", 1)
+        statements.add(name, text)
+    sizes = {old: SIZES[k] if k < len(SIZES) else old for k, old in enumerate(p.timed)}
+
+    def resized(shape):
+        return [sizes.get(d, d) if isinstance(d, str) else d for d in shape]
+
+    p.statements = statements.lines
+    p.outputs = [dataclasses.replace(v, name=known[v.name]) for v in p.outputs]
+    p.values = [
+        dataclasses.replace(v, name=known.get(v.name, v.name), shape=tuple(resized(v.shape)))
+        for v in p.values
+    ]
+    for t in p.inputs + p.parameters:
+        t["name"], t["shape"] = known[t["name"]], resized(t["shape"])
+        t["init"] = tuple(sizes.get(a, a) if isinstance(a, str) else a for a in t["init"])
+    p.timed = {sizes[k]: v for k, v in p.timed.items()}
+    p.small = tuple({sizes[k]: v for k, v in case.items()} for case in p.small)

@@ -1,0 +1,88 @@
+"""Compares variants of a task in words, as the analysis of a document that improves on others."""
+
+import torch
+from cost_estimate import OperatorCosts
+from costs import program_us
+from reading import call
+
+LEAST_GAIN = 1.05  # by which the document is to be faster than what its prompt shows
+MOST_DIFFERENCES = 4
+
+
+def statement_us(reference, timed):
+    """Returns the estimated microseconds of each statement of a reference, run as it is."""
+    known, case = {}, reference.cases[timed]
+    for name, t in reference.tensors.items():
+        shape = [case[s] if isinstance(s, str) else s for s in t["shape"]]
+        known[name] = torch.empty(shape, dtype=getattr(torch, t["dtype"]), device="meta")
+    found = {}
+    for statement in reference.statements:
+        with OperatorCosts() as costs:
+            known[statement.name] = call(statement, known)
+        found[statement.name] = 1e6 * costs.seconds
+    return found
+
+
+def differences(new, old):
+    """Returns what one variant does otherwise than another, in words."""
+    parts = []
+    if len(new.program.launches) != len(old.program.launches):
+        parts.append(f"{_kernels(new)} instead of {_kernels(old)}")
+    before = {launch.computes: launch for launch in old.program.launches}
+    for launch in new.program.launches:
+        other = before.get(launch.computes)
+        if other is None:
+            continue
+        if launch.division != other.division:
+            parts.append(f"{launch.name} has {launch.division} instead of {other.division}")
+        elif launch.block != other.block:
+            parts.append(f"{launch.name} has blocks of {launch.block} instead of {other.block}")
+    for name in sorted({*new.settings} ^ {*old.settings}):
+        parts.append(f"{'with' if name in new.settings else 'without'} {name}")
+    return parts[:MOST_DIFFERENCES]
+
+
+def _kernels(variant):
+    count = len(variant.program.launches)
+    return f"{count} kernel{'' if count == 1 else 's'}"
+
+
+class Contrast:
+    """Two variants with their estimated speed-ups, and the document of a faster one.
+
+    shown: pairs of an estimate and a text, the slower one first.
+    """
+
+    def __init__(self, shown, document):
+        self.shown, self.document = shown, document
+
+
+def contrast(lesson, variants, random):
+    """Returns a Contrast of three of these variants, or None if no three differ enough."""
+    fitting = [v for v in variants if v.program is not None and v.program.launches]
+    if len(fitting) < 3:
+        return None
+    calls_us = statement_us(lesson.reference, lesson.timed)
+    eager_us = sum(calls_us.values())
+    scores = {}
+    for v in fitting:
+        scores[v.text] = eager_us / program_us(v.program, calls_us, v.settings)
+    fitting.sort(key=lambda v: scores[v.text])
+    best = fitting[-1]
+    slower = [v for v in fitting if scores[v.text] * LEAST_GAIN < scores[best.text]]
+    if len(slower) < 2:
+        return None
+    second = random.choice(slower[1:])
+    slowest = [v for v in slower if scores[v.text] * LEAST_GAIN < scores[second.text]]
+    if not slowest:
+        return None
+    first = random.choice(slowest)
+    told, gained = differences(second, first), differences(best, second)
+    if not told or not gained:
+        return None
+    analysis = (
+        f"2 is faster than 1 ({scores[second.text]:.2f}x, {scores[first.text]:.2f}x): "
+        f"{', '.join(told)}. Better than 2: {', '.join(gained)}."
+    )
+    shown = [(scores[v.text], v.text) for v in (first, second)]
+    return Contrast(shown, lesson.document_of(best, analysis))
