@@ -140,8 +140,9 @@ void learner_state::publish() {
 }
 
 void learner_state::set_head(const version_record& version) {
-  const bool is_random = options.begins_random && version->getVersion() == 0;
-  if ((version->getStep() == 0 && !is_random) ||
+  const bool is_left_out =
+      version->getVersion() == 0 && (options.begins_random || !options.plan.comparison.untrained);
+  if ((version->getStep() == 0 && !is_left_out) ||
       is_on_curve(options.plan, version->getStage(), version->getStep()))
     kept_versions.insert(version->getVersion());
   if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0)

@@ -5,7 +5,8 @@
 //       CUPTI.
 //   gpu_benchmark throughput [COUNT]
 //       Counts variants of configs/gpu, of all tasks, that are verified and timed per hour: COUNT
-//       with the start of the device, and as many again of the tasks that it then knows.
+//       with the start of the device, as many again of the tasks that it then knows, and these
+//       screened, with the rank correlation of both scores.
 //   gpu_benchmark repeat FILE [COUNT]
 //       Scores variants, compares the scores with those of an earlier start in FILE if FILE exists,
 //       and writes them to FILE.

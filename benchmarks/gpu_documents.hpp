@@ -102,15 +102,16 @@ inline judged verified(device& on, const compiled_document& one) {
 }
 
 // Verifies and measures a compiled document, and measures it again if its score needs confirmation,
-// as the verifier and the benchmarker do. Throws std::runtime_error only if the device itself
-// cannot go on.
-inline judged judge(device& on, const compiled_document& one) {
+// as the verifier and the benchmarker do; a screening is one short measurement. Throws
+// std::runtime_error only if the device itself cannot go on.
+inline judged judge(device& on, const compiled_document& one, bool is_screening = false) {
   judged result = verified(on, one);
   if (result.outcome != Outcome::OK) return result;
   record_builder<schema::BenchmarkJob> job;
   job->setHeader(one.job->getHeader());
   job->setArtifact(*one.result.value());
   job->setVerdict(*result.verdict);
+  job->getHeader().setScreened(is_screening);
   auto measurement = on.measure(*job.finish(), *one.of, 0);
   result.measure_ms = measurement->getMeasureMs();
   if (device::needs_confirmation(*measurement, 0)) {

@@ -4,11 +4,10 @@
 #include "messages/versions.hpp"
 
 namespace hone {
-namespace {
 
-record<schema::Evaluation> evaluate_document(device& on, const compiled_document& document,
-                                             const task& t, std::uint64_t seed, bool is_timed,
-                                             const std::function<void(const char*)>& begins) {
+record<schema::Evaluation> evaluate(device& on, const compiled_document& document, const task& t,
+                                    evaluation_depth depth, std::uint64_t seed,
+                                    const std::function<void(const char*)>& begins) {
   const auto& [variant, job, compiled] = document;
   record_builder<schema::Evaluation> evaluation;
   evaluation->setMeasurementId(job->getHeader().getMeasurementId());
@@ -37,10 +36,11 @@ record<schema::Evaluation> evaluate_document(device& on, const compiled_document
   evaluation->setVerdict(*verdict);
   if (verdict->getOutcome() != Outcome::OK)
     return close(verdict->getOutcome(), view(verdict->getKind()), view(verdict->getMessage()));
-  if (!is_timed) return close(Outcome::OK, "", "");
+  if (depth == evaluation_depth::verdict) return close(Outcome::OK, "", "");
 
   record_builder<schema::BenchmarkJob> benchmark;
   benchmark->setHeader(job->getHeader());
+  benchmark->getHeader().setScreened(depth == evaluation_depth::screening);
   benchmark->setArtifact(*artifact);
   benchmark->setVerdict(*verdict);
   if (begins) begins("timing");
@@ -54,19 +54,6 @@ record<schema::Evaluation> evaluate_document(device& on, const compiled_document
   evaluation->setScore(measurement->getOutcome() == Outcome::OK ? measurement->getScore() : 0);
   return close(measurement->getOutcome(), view(measurement->getKind()),
                view(measurement->getMessage()));
-}
-
-}  // namespace
-
-record<schema::Evaluation> evaluate(device& on, const compiled_document& document, const task& t,
-                                    std::uint64_t seed,
-                                    const std::function<void(const char*)>& begins) {
-  return evaluate_document(on, document, t, seed, true, begins);
-}
-
-record<schema::Evaluation> verify_only(device& on, const compiled_document& document, const task& t,
-                                       std::uint64_t seed) {
-  return evaluate_document(on, document, t, seed, false, {});
 }
 
 }  // namespace hone

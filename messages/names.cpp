@@ -55,6 +55,12 @@ std::string_view name_of(schema::Draw::Arm arm) {
   return "unknown";
 }
 
+std::uint32_t scope_of(const schema::RolloutGroup::Reader& group) {
+  if (group.getOrigin() == schema::RolloutGroup::Origin::COMPARISON)
+    return group.getScreened() ? screened_comparison_scope : comparison_scope;
+  return group.getScreened() ? screening_scope : run_scope;
+}
+
 std::optional<Outcome> outcome_named(std::string_view name) {
   return value_named<Outcome>(outcome_names, name);
 }

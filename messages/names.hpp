@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -36,5 +37,23 @@ inline bool is_inconclusive(Outcome outcome) {
 inline bool is_refuted(Outcome outcome) {
   return outcome != Outcome::OK && !is_inconclusive(outcome);
 }
+
+// Evaluations of one variant are kept apart by scope, so that no claim mixes them. They are stored
+// under these numbers.
+inline constexpr std::uint32_t run_scope = 0;
+// Of a comparison, whose variants are judged afresh for both policies.
+inline constexpr std::uint32_t comparison_scope = 1;
+// Screenings, which are short measurements, of groups that are trained on and of comparisons.
+inline constexpr std::uint32_t screening_scope = 2;
+inline constexpr std::uint32_t screened_comparison_scope = 3;
+
+inline bool is_comparison(std::uint32_t scope) {
+  return scope == comparison_scope || scope == screened_comparison_scope;
+}
+inline bool is_screening(std::uint32_t scope) {
+  return scope == screening_scope || scope == screened_comparison_scope;
+}
+// Returns the scope of the evaluations that a group waits for.
+std::uint32_t scope_of(const schema::RolloutGroup::Reader& group);
 
 }  // namespace hone

@@ -131,6 +131,7 @@ void evaluation_ledger::send(const evaluation_key& key, work& w,
   header.setBestScore(best_score);
   header.setVerified(w.verified);
   header.setScope(key.scope);
+  header.setScreened(is_screening(key.scope));
   header.setSubmittedMs(now_ms);
   header.setKnownScore(known_score);
   header.setTimed(w.wanted > 0);
@@ -228,6 +229,19 @@ bool evaluation_ledger::measure_again(const task_id& task, const evaluation_key&
   send(key, pending_.emplace(key, w).first->second, *variant_of(key), best_score,
        (*known)->getScore(), now_ms, jobs);
   return false;
+}
+
+void evaluation_ledger::evaluate_once(const task_id& task, const evaluation_key& key,
+                                      std::uint32_t population, double best_score,
+                                      std::uint64_t now_ms,
+                                      std::vector<record<schema::CompileJob>>& jobs) {
+  if (pending_.contains(key) || find(key)) return;
+  work w;
+  w.task = task;
+  w.measurement = random_id<measurement_id>();
+  w.population = population;
+  w.has_result = false;
+  send(key, pending_.emplace(key, w).first->second, *variant_of(key), best_score, 0, now_ms, jobs);
 }
 
 std::optional<evaluation_ledger::closing> evaluation_ledger::close(

@@ -19,11 +19,6 @@ std::uint32_t below(std::uint32_t bound, std::mt19937_64& random) {
   return std::uniform_int_distribution<std::uint32_t>(0, bound - 1)(random);
 }
 
-void sort_by_score(std::vector<scored_variant>& chosen) {
-  std::sort(chosen.begin(), chosen.end(),
-            [](const scored_variant& a, const scored_variant& b) { return a.score < b.score; });
-}
-
 }  // namespace
 
 std::string_view name_of(exemplar_method method) {
@@ -52,8 +47,20 @@ std::vector<scored_variant> exemplar_selector::from_buckets(const population_key
     chosen.push_back(index_->at(where, left[pick].first, below(left[pick].second.count, random)));
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(pick));
   }
-  sort_by_score(chosen);
+  arrange(chosen, random);
   return chosen;
+}
+
+void exemplar_selector::arrange(std::vector<scored_variant>& chosen,
+                                std::mt19937_64& random) const {
+  if (options_.shuffles_scores) {
+    std::vector<double> scores;
+    for (const scored_variant& one : chosen) scores.push_back(one.score);
+    std::shuffle(scores.begin(), scores.end(), random);
+    for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i].score = scores[i];
+  }
+  std::sort(chosen.begin(), chosen.end(),
+            [](const scored_variant& a, const scored_variant& b) { return a.score < b.score; });
 }
 
 std::vector<scored_variant> exemplar_selector::uniformly(const population_key& where,
@@ -77,7 +84,7 @@ std::vector<scored_variant> exemplar_selector::uniformly(const population_key& w
       number -= bucket.count;
     }
   }
-  sort_by_score(chosen);
+  arrange(chosen, random);
   return chosen;
 }
 

@@ -19,7 +19,8 @@ std::optional<exemplar_method> exemplar_method_named(std::string_view name);
 struct exemplar_options {
   exemplar_method method = exemplar_method::buckets;
   std::uint32_t count = 2;
-  double temperature = 1.0;  // of the softmax over the logarithms of the buckets' mean scores
+  bool shuffles_scores = false;  // an ablation: exemplars have each other's scores, at random
+  double temperature = 1.0;      // of the softmax over the logarithms of the buckets' mean scores
   std::uint32_t islands = 4;
   // Calls of accept() for a task and device type between two resets of the weaker islands.
   std::uint32_t reset_after = 200;
@@ -74,6 +75,8 @@ class exemplar_selector {
   choice choose_in(const population_key& where, std::mt19937_64& random);
   std::vector<scored_variant> from_buckets(const population_key& where, std::mt19937_64& random);
   std::vector<scored_variant> uniformly(const population_key& where, std::mt19937_64& random);
+  // Sorts exemplars by ascending score, after shuffling the scores if the options say so.
+  void arrange(std::vector<scored_variant>& chosen, std::mt19937_64& random) const;
   void reset_islands(const task_id& task, const std::string& device_type, std::mt19937_64& random);
 
   exemplar_index* index_;

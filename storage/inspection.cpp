@@ -51,7 +51,7 @@ void pool_inspector::each_evaluation_of_any_scope(const evaluation_visitor& visi
 void pool_inspector::each_evaluation(const evaluation_visitor& visit) const {
   each_evaluation_of_any_scope(
       [&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
-        if (key.scope == 0) visit(key, evaluation);
+        if (key.scope == run_scope) visit(key, evaluation);
       });
 }
 
@@ -158,8 +158,11 @@ pool_inspector::statistics pool_inspector::count() const {
   std::set<variant_id> evaluated;
   std::set<variant_id> compared;
   each_evaluation_of_any_scope([&](const evaluation_key& key, const auto& evaluation) {
-    (key.scope == 0 ? evaluated : compared).insert(key.variant);
-    if (key.scope != 0) return;
+    if (is_comparison(key.scope)) {
+      compared.insert(key.variant);
+      return;
+    }
+    evaluated.insert(key.variant);
     ++s.evaluations;
     s.measurements += evaluation->getMeasurements().size();
     ++s.outcomes[key.device_type][std::string(name_of(evaluation->getOutcome()))];

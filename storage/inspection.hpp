@@ -63,7 +63,7 @@ class pool_inspector {
     std::uint64_t tasks = 0, variants = 0, rollouts = 0, groups = 0, evaluations = 0,
                   measurements = 0, pending = 0, ready = 0, versions = 0;
     // Each variant is in one of the next three.
-    std::uint64_t evaluated_variants = 0;  // with an evaluation of the run
+    std::uint64_t evaluated_variants = 0;  // with an evaluation of the run, or a screening
     std::uint64_t compared_variants = 0;   // with evaluations of a comparison only
     std::uint64_t waiting_variants = 0;    // without an evaluation so far
     // Device type -> outcome -> number of evaluations.
@@ -71,7 +71,7 @@ class pool_inspector {
     std::map<std::string, std::uint64_t> group_states;
     std::optional<std::uint64_t> head;
   };
-  // Counts the pool's contents. `evaluations`, `measurements` and `outcomes` are of scope 0.
+  // Counts the pool's contents. `evaluations`, `measurements` and `outcomes` leave out comparisons.
   statistics count() const;
 
  private:

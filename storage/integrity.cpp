@@ -131,7 +131,7 @@ class checker {
             if (!measurements.insert(measurement_id(m.getId())).second)
               complain(name + ": a measurement is counted twice");
           }
-          if (parsed->scope != 0) return;
+          if (parsed->scope != run_scope) return;
           if (parsed->variant != variant || parsed->device_type != where.device_type) {
             check_slot();
             where = {task_id(evaluation->getTaskId()), parsed->device_type, 0};

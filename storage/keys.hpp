@@ -37,7 +37,7 @@ struct evaluation_key {
   variant_id variant;
   std::string device_type;
   std::uint32_t judge = 0;
-  std::uint32_t scope = 0;  // 0: the run; another number: a comparison that is judged afresh
+  std::uint32_t scope = 0;  // messages/names.hpp
   auto operator<=>(const evaluation_key&) const = default;
 };
 

@@ -17,10 +17,16 @@ std::uint64_t stored_next_sequence(const database& db) {
   return format ? (*format)->getNextReady() : 0;
 }
 
-// Returns the scope of a group's evaluations. A comparison is judged afresh, in a scope that both
-// compared policies share.
-std::uint32_t scope_of(const schema::RolloutGroup::Reader& group) {
-  return group.getOrigin() == schema::RolloutGroup::Origin::COMPARISON ? 1 : 0;
+// Returns a group as the pool stores it.
+record<schema::RolloutGroup> stored_group(const schema::RolloutGroup::Reader& group,
+                                          const pool_options& o) {
+  using Origin = schema::RolloutGroup::Origin;
+  record_builder<schema::RolloutGroup> stored(*copy_without(group, {.variants = true}));
+  const bool screens = group.getOrigin() == Origin::POLICY       ? o.screens
+                       : group.getOrigin() == Origin::COMPARISON ? o.screens_comparisons
+                                                                 : false;
+  stored->setScreened(screens && group.getTimed());
+  return stored.finish();
 }
 
 }  // namespace
@@ -103,7 +109,9 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
   const std::string device_type = draw.getDeviceType();
   const task_id task(draw.getTaskId());
   note_versions(*group);
-  db_.put(family::groups, key_of(id), copy_without(*group, {.variants = true}));
+  const record<schema::RolloutGroup> stored = stored_group(*group, options_);
+  db_.put(family::groups, key_of(id), stored);
+  const std::uint32_t scope = scope_of(*stored);
 
   std::map<variant_id, std::uint32_t> times;
   std::uint32_t index = 0;
@@ -122,13 +130,13 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
     const std::string key = key_of(variant_key);
     const bool is_new = !db_.has(family::variants, key);
     if (is_new) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
-    const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
+    const evaluation_key what{variant_key, device_type, options_.judge_version, scope};
     const std::uint32_t wanted = group->getTimed() ? std::max(1U, times[variant_key]) : 0;
     if (ledger_.request_evaluation(variant, is_new, what, id, wanted, draw.getPopulation(), best,
                                    now_ms, jobs))
       ++waits_for;
   }
-  if (book_.begin(*group, waits_for)) note_judged(*group);
+  if (book_.begin(*stored, waits_for)) note_judged(*stored, now_ms, jobs);
 }
 
 bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
@@ -138,9 +146,9 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
   if (!closed) return false;
   for (const group_id& group : closed->released) {
-    if (const auto complete = book_.release(group)) note_judged(**complete);
+    if (const auto complete = book_.release(group)) note_judged(**complete, now_ms, jobs);
   }
-  if (closed->key.scope != 0) return true;
+  if (closed->key.scope != run_scope) return true;
   if (has_score(*closed->known)) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
@@ -183,8 +191,28 @@ std::vector<Outcome> pool::outcomes_of(const schema::RolloutGroup::Reader& group
   return outcomes;
 }
 
-void pool::note_judged(const schema::RolloutGroup::Reader& group) {
+// Only a variant that is measured in full becomes an exemplar.
+void pool::measure_best_of(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
+                           std::vector<record<schema::CompileJob>>& jobs) {
+  std::optional<record<schema::Evaluation>> best;
+  for (const auto rollout : group.getRollouts()) {
+    const auto known = evaluation_of(group, rollout);
+    if (known && has_score(**known) && (!best || (*known)->getScore() > (*best)->getScore()))
+      best = known;
+  }
+  if (!best) return;
+  const auto draw = group.getDraw();
+  const std::string device_type = draw.getDeviceType();
+  ledger_.evaluate_once(
+      task_id(draw.getTaskId()),
+      {variant_id((*best)->getVariantId()), device_type, options_.judge_version, run_scope},
+      draw.getPopulation(), best_score(task_id(draw.getTaskId()), device_type), now_ms, jobs);
+}
+
+void pool::note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
+                       std::vector<record<schema::CompileJob>>& jobs) {
   samples_.count(stage_of(group), outcomes_of(group));
+  if (scope_of(group) == screening_scope) measure_best_of(group, now_ms, jobs);
   if (options_.turns < 2) return;
   std::map<variant_id, attempt_book::judged_variant> judged;
   for (const auto rollout : group.getRollouts()) {
@@ -272,8 +300,15 @@ std::size_t pool::ready_groups(Stage stage, const std::set<group_id>& without) c
 
 std::optional<record<schema::Evaluation>> pool::evaluation_of(
     const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const {
-  return ledger_.find({variant_id(rollout.getVariantId()), group.getDraw().getDeviceType(),
-                       options_.judge_version, scope_of(group)});
+  evaluation_key key{variant_id(rollout.getVariantId()), group.getDraw().getDeviceType(),
+                     options_.judge_version, run_scope};
+  const std::uint32_t scope = scope_of(group);
+  // What a full evaluation has refuted stays refuted.
+  if (scope == screening_scope) {
+    if (auto full = ledger_.find(key); full && is_refuted((*full)->getOutcome())) return full;
+  }
+  key.scope = scope;
+  return ledger_.find(key);
 }
 
 record<schema::ScoredGroup> pool::score_group(const group_id& group) const {

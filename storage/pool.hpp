@@ -40,6 +40,9 @@ struct pool_options {
   std::map<std::string, std::uint32_t> max_lag_of;
   retention_options retention;
   std::uint32_t turns = 1;  // most writings of a variant in a row; see attempt_book
+  // Whether the variants of groups that the policy writes to be trained on are screened.
+  bool screens = false;
+  bool screens_comparisons = false;
 };
 
 // Owns everything durable of a run and offers the operations that the ring needs. Changes are
@@ -156,7 +159,10 @@ class pool {
   std::optional<record<schema::Evaluation>> evaluation_of(
       const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const;
   // Takes note of a group whose evaluations are all known.
-  void note_judged(const schema::RolloutGroup::Reader& group);
+  void note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
+                   std::vector<record<schema::CompileJob>>& jobs);
+  void measure_best_of(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
+                       std::vector<record<schema::CompileJob>>& jobs);
   // Requests measurements of the task's best variant. `judged`: the key of the evaluation of the
   // task that has changed, whichever variant's, which says the device type.
   void measure_best_again(const task_id& task, const evaluation_key& judged, std::uint64_t now_ms,

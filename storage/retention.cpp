@@ -71,6 +71,7 @@ record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& gr
   kept->setStartedMs(group.getStartedMs());
   kept->setFinishedMs(group.getFinishedMs());
   kept->setTimed(group.getTimed());
+  kept->setScreened(group.getScreened());
   if (removed.variants) {
     kept->initVariants(0);
   } else {

@@ -44,7 +44,8 @@ class device {
   virtual record<schema::Verdict> verify(const schema::VerifyJob::Reader& job, const task& t,
                                          std::uint64_t seed) = 0;
 
-  // Measures the speed of the artifact against the task's reference. If the job carries a first
+  // Measures the speed of the artifact against the task's reference, or screens it if the job's
+  // header says so. If the job carries a first
   // measurement, this measurement must confirm it; if it does so in few rounds, or is further from
   // 1 where chance may be the reason, the result is the first measurement with its confirmation. If
   // `seed` is 0, a random seed is drawn.
@@ -60,7 +61,7 @@ class device {
   // known score of the task on this device type, or 0 if none is known.
   static bool needs_confirmation(const schema::Measurement::Reader& m, double best_score) {
     const double score = m.getScore();
-    return m.getOutcome() == schema::Outcome::OK &&
+    return m.getOutcome() == schema::Outcome::OK && !m.getScreened() &&
            (score > 3 || (best_score > 0 && score > 2 * best_score) ||
             (score != 1 && is_close_to_equal(m)));
   }

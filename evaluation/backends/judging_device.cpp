@@ -197,16 +197,16 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
 }
 
 judging_device::timed_program judging_device::time(const schema::Artifact::Reader& artifact,
-                                                   const task& t,
-                                                   const std::vector<double>& expected, int earlier,
-                                                   time_budget& budget, random_stream& random) {
+                                                   const task& t, const timing_aim& aim,
+                                                   int earlier, time_budget& budget,
+                                                   random_stream& random) {
   timed_program result;
   std::vector<wanted_timing> cases;
   for (const task_case& at : t.cases) {
-    if (at.timed && runs_on(at, judge_->kind())) cases.push_back({&at});
+    if (at.timed && runs_on(at, judge_->kind())) cases.push_back({&at, {}, aim.is_screening});
   }
-  if (expected.size() == cases.size()) {
-    for (std::size_t i = 0; i < cases.size(); ++i) cases[i].expected_speedup = expected[i];
+  if (aim.expected.size() == cases.size()) {
+    for (std::size_t i = 0; i < cases.size(); ++i) cases[i].expected_speedup = aim.expected[i];
   }
   if (cases.empty()) {
     result.failure = program_failure{Outcome::INFRASTRUCTURE, "",
@@ -234,9 +234,9 @@ judging_device::timed_program judging_device::time(const schema::Artifact::Reade
 // Repeats a measurement that does not settle, up to twice and in other processes, because the noise
 // may come from other work on the machine. What is repeated is measured in full.
 judging_device::timed_program judging_device::time_until_settled(
-    const schema::Artifact::Reader& artifact, const task& t, const std::vector<double>& expected,
-    int& earlier, time_budget& budget, random_stream& random) {
-  timed_program timed = time(artifact, t, expected, earlier++, budget, random);
+    const schema::Artifact::Reader& artifact, const task& t, const timing_aim& aim, int& earlier,
+    time_budget& budget, random_stream& random) {
+  timed_program timed = time(artifact, t, aim, earlier++, budget, random);
   const auto is_to_be_repeated = [&] {
     return timed.failure ? timed.failure->outcome == Outcome::UNSTABLE
                          : timed.confirmed_cases() > 0 && !timed.is_confirmed();
@@ -244,6 +244,13 @@ judging_device::timed_program judging_device::time_until_settled(
   for (int attempt = 1; attempt < settling_attempts && is_to_be_repeated(); ++attempt)
     timed = time(artifact, t, {}, earlier++, budget, random);
   return timed;
+}
+
+// Times once and as briefly as screening_rules() allow. Nothing is repeated or confirmed.
+judging_device::timed_program judging_device::screen(const schema::Artifact::Reader& artifact,
+                                                     const task& t, random_stream& random) {
+  time_budget budget;
+  return time(artifact, t, {.is_screening = true}, 0, budget, random);
 }
 
 // Measures, and confirms the job's first measurement if it has one. If the two disagree, a third
@@ -254,7 +261,7 @@ judging_device::timed_program judging_device::time_and_confirm(
   time_budget budget;
   int earlier = job.hasFirst() ? 1 : 0;
   timed_program timed =
-      time_until_settled(job.getArtifact(), t, speedups_to_confirm(job), earlier, budget, random);
+      time_until_settled(job.getArtifact(), t, {speedups_to_confirm(job)}, earlier, budget, random);
   timed.first_counts = timed.is_confirmed();
   if (!job.hasFirst() || timed.failure || timed.first_counts) return timed;
   const auto agree = [&](double a, double b) {
@@ -309,11 +316,13 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
   measurement->setStartedMs(unix_ms());
   measurement->setClockMhzBefore(judge_->clock_mhz());
   measurement->setTemperatureBefore(judge_->temperature_c());
+  const bool is_screening = job.getHeader().getScreened();
+  measurement->setScreened(is_screening);
   if (seed == 0) seed = random_bits();
   timed_program timed;
   try {
     random_stream random(seed);
-    timed = time_and_confirm(job, t, random);
+    timed = is_screening ? screen(job.getArtifact(), t, random) : time_and_confirm(job, t, random);
   } catch (const reference_error& e) {
     timed.failure = failure_of_reference(e);
     judge_->forget(t);

@@ -40,13 +40,17 @@ class judging_device final : public device {
     bool is_confirmed() const { return !failure && confirmed_cases() == timings.size(); }
     scored_ratio score() const;
   };
-  // `expected`: the speed-ups by case of a first measurement to be confirmed; empty: none.
-  timed_program time(const schema::Artifact::Reader& artifact, const task& t,
-                     const std::vector<double>& expected, int earlier, time_budget& budget,
-                     random_stream& random);
+  struct timing_aim {
+    std::vector<double> expected{};  // speed-ups by case of a first measurement to be confirmed
+    bool is_screening = false;
+  };
+  timed_program time(const schema::Artifact::Reader& artifact, const task& t, const timing_aim& aim,
+                     int earlier, time_budget& budget, random_stream& random);
   timed_program time_until_settled(const schema::Artifact::Reader& artifact, const task& t,
-                                   const std::vector<double>& expected, int& earlier,
-                                   time_budget& budget, random_stream& random);
+                                   const timing_aim& aim, int& earlier, time_budget& budget,
+                                   random_stream& random);
+  timed_program screen(const schema::Artifact::Reader& artifact, const task& t,
+                       random_stream& random);
   timed_program time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t,
                                  random_stream& random);
   record<schema::Measurement> confirmed_first(const schema::BenchmarkJob::Reader& job,

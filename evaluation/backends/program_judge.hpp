@@ -20,10 +20,11 @@
 namespace hone {
 
 // A timed case of a candidate. If a first measurement has found `expected_speedup`, the timing only
-// has to confirm it: it may end as soon as it agrees.
+// has to confirm it: it may end as soon as it agrees. A screening follows screening_rules().
 struct wanted_timing {
   const task_case* at = nullptr;
   std::optional<double> expected_speedup{};
+  bool is_screening = false;
 };
 
 // The steps of evaluation.md's two protocols that depend on where programs run. Every kind of

@@ -188,7 +188,8 @@ class paired_timing {
   // are over. A program may be right for declared contents alone once it has been called often
   // enough. Another measurement of the program confirms what this one has checked.
   void check_others() {
-    if (checks_ == nullptr || decision_ != timing_decision::settled) return;
+    if (checks_ == nullptr || rules_.last_checks == 0) return;
+    if (decision_ != timing_decision::settled) return;
     for (const drawn_round& last : checks_->draw_last(random_->bits(), rules_)) {
       renew_parameters(last.of_calls.front());
       candidate_->begin_round(last);

@@ -1,5 +1,6 @@
 #include "evaluation/judge/timing_rules.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "evaluation/judge/sampled_side.hpp"
@@ -128,6 +129,24 @@ timing_rules launch_bound_timing_rules(double call_ns) {
   rules.budgets_before_unstable = 8;
   rules.runs_per_batch = static_cast<double>(fastest_of);
   rules.min_runs_per_batch = rules.max_runs_per_batch = fastest_of;
+  return rules;
+}
+
+timing_rules screening_rules(timing_rules rules) {
+  constexpr std::size_t rounds = 6;  // the fewest whose range covers the median with 95 %
+  rules.min_rounds = std::min(rules.min_rounds, rounds);
+  rules.min_rounds_of_long_calls = std::min(rules.min_rounds_of_long_calls, rounds);
+  rules.min_rounds_of_very_long_calls = std::min(rules.min_rounds_of_very_long_calls, rounds);
+  rules.rounds_of_full_buckets = rounds;
+  rules.target_width = std::max(rules.target_width, 0.03);
+  rules.doubling_width = 1;
+  rules.unstable_width = rules.unstable_variance = 1;
+  rules.near_equal = 0;  // a score of 1 is no claim here
+  rules.clocked_budget_ns /= 8;
+  rules.batch_ns /= 2;
+  // Checks take half of the time. The verification has just checked all contents.
+  rules.check_one_in = 3;
+  rules.last_checks = 0;
   return rules;
 }
 

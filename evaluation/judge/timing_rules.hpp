@@ -71,7 +71,8 @@ struct timing_rules {
   std::uint64_t others_one_in = 4;
   std::size_t checks_of_other_runs = 1;
   std::size_t first_other_rounds = 3;
-  // After the last round, a call with each of so many other distributions is made and checked.
+  // After the last round, a call with each of so many other distributions is made and checked, and
+  // one with other parameters; none of either if this is 0.
   std::size_t last_checks = 8;
 
   // Of the batches that count, on average one in `check_one_in` has a checked run, early and late
@@ -102,6 +103,9 @@ timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules(),
 // which other programs use as well, so measurements may spread as far as on a CPU device.
 // `call_ns`: the length of a call.
 timing_rules launch_bound_timing_rules(double call_ns = 0);
+// Returns the rules for a screening: rounds and checks of the same kind, but as few as can order
+// the variants of a group.
+timing_rules screening_rules(timing_rules of_case);
 
 // go_on: another round is needed. settled: the interval is narrow enough. confirmed: the rounds
 // agree with a first measurement. hopeless: the candidate is so slow that its score needs no

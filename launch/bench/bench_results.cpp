@@ -17,8 +17,12 @@ double number(const ordered_json& value) { return value.is_number() ? value.get<
 
 }  // namespace
 
-std::string bench_key(const std::string& device_type, const bench_document& document, judging how) {
-  return device_type + "/" + document.id + (how == judging::verified ? "/verified" : "");
+std::string bench_key(const std::string& device_type, const bench_document& document,
+                      evaluation_depth depth) {
+  const char* const suffix = depth == evaluation_depth::verdict     ? "/verified"
+                             : depth == evaluation_depth::screening ? "/screened"
+                                                                    : "";
+  return device_type + "/" + document.id + suffix;
 }
 
 bench_results::bench_results(const fs::path& folder) : path_(folder / "results.jsonl") {
@@ -73,13 +77,13 @@ void bench_results::add(const std::string& key, const bench_task& t, const bench
 
 std::vector<bench_result> bench_results::of(const bench_plan& plan,
                                             const std::vector<std::string>& device_types,
-                                            judging how) const {
+                                            evaluation_depth depth) const {
   const std::lock_guard lock(mutex_);
   std::vector<bench_result> all;
   for (const std::string& type : device_types) {
     for (const bench_task& t : plan.tasks) {
       for (const bench_document& document : t.documents) {
-        const auto found = by_key_.find(bench_key(type, document, how));
+        const auto found = by_key_.find(bench_key(type, document, depth));
         if (found == by_key_.end()) continue;
         all.push_back(found->second);
         all.back().has_result = t.of.has_result;

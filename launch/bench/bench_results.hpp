@@ -8,14 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "evaluation/evaluate.hpp"
 #include "launch/bench/bench_plan.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/pipeline.capnp.h"
 
 namespace hone {
-
-// How far `hone bench` judges a document: to its score, or only to the verdict on its outputs.
-enum class judging { timed, verified };
 
 // One judged document.
 struct bench_result {
@@ -38,9 +36,10 @@ struct bench_result {
   bool is_ok() const { return outcome == "ok"; }
 };
 
-// Names a result across runs. A timed and a verified result of a document have different keys, so
-// that one folder can hold both.
-std::string bench_key(const std::string& device_type, const bench_document& document, judging how);
+// Names a result across runs. Results of a document have different keys for different depths, so
+// that one folder can hold all of them.
+std::string bench_key(const std::string& device_type, const bench_document& document,
+                      evaluation_depth depth);
 
 // The file results.jsonl of a benchmark: a JSON object per judged document, appended as soon as it
 // is judged, so that a benchmark goes on where it was stopped. Safe on any thread.
@@ -54,10 +53,10 @@ class bench_results {
   // `key` is of bench_key(). Throws std::runtime_error if the line cannot be written.
   void add(const std::string& key, const bench_task& t, const bench_document& document,
            const schema::Evaluation::Reader& evaluation);
-  // Returns the results of a plan's documents that were judged as `how` says, in the order of the
+  // Returns the results of a plan's documents that were judged to this depth, in the order of the
   // plan, once for each device type.
   std::vector<bench_result> of(const bench_plan& plan, const std::vector<std::string>& device_types,
-                               judging how) const;
+                               evaluation_depth depth) const;
 
  private:
   void read(const nlohmann::ordered_json& line);

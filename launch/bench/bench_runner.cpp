@@ -22,13 +22,13 @@ std::string type_of(const planned_device& device) {
 class bench_work {
  public:
   bench_work(const bench_plan& plan, const std::vector<std::string>& types, bench_results& results,
-             judging how, const bench_listener& listener)
-      : plan_(&plan), results_(&results), how_(how), listener_(&listener) {
+             evaluation_depth depth, const bench_listener& listener)
+      : plan_(&plan), results_(&results), depth_(depth), listener_(&listener) {
     for (const std::string& type : types) {
       next_[type] = 0;
       for (const bench_task& t : plan.tasks) {
         for (const bench_document& document : t.documents)
-          total_ += results.contains(bench_key(type, document, how)) ? 0 : 1;
+          total_ += results.contains(bench_key(type, document, depth)) ? 0 : 1;
       }
     }
   }
@@ -45,19 +45,19 @@ class bench_work {
                                                   const std::string& type) const {
     std::vector<const bench_document*> documents;
     for (const bench_document& one : t.documents) {
-      if (!results_->contains(bench_key(type, one, how_))) documents.push_back(&one);
+      if (!results_->contains(bench_key(type, one, depth_))) documents.push_back(&one);
     }
     return documents;
   }
 
   void add(const bench_task& t, const std::string& type, const bench_document& document,
            const schema::Evaluation::Reader& evaluation) {
-    results_->add(bench_key(type, document, how_), t, document, evaluation);
+    results_->add(bench_key(type, document, depth_), t, document, evaluation);
     const std::lock_guard lock(mutex_);
     (*listener_)(++done_, total_, t, document, evaluation);
   }
 
-  judging how() const { return how_; }
+  evaluation_depth depth() const { return depth_; }
 
   void fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
@@ -70,7 +70,7 @@ class bench_work {
  private:
   const bench_plan* plan_;
   bench_results* results_;
-  judging how_;
+  evaluation_depth depth_;
   const bench_listener* listener_;
   std::mutex mutex_;
   std::map<std::string, std::size_t> next_;  // task, by device type
@@ -88,10 +88,8 @@ struct submitted_document {
 
 // Judges a document, and once more if the infrastructure has failed, which says nothing of it.
 record<schema::Evaluation> judge(device& on, const compiled_document& document, const task& t,
-                                 judging how) {
-  const auto judge_once = [&] {
-    return how == judging::timed ? evaluate(on, document, t) : verify_only(on, document, t);
-  };
+                                 evaluation_depth depth) {
+  const auto judge_once = [&] { return evaluate(on, document, t, depth); };
   auto evaluation = judge_once();
   return evaluation->getOutcome() == Outcome::INFRASTRUCTURE ? judge_once() : evaluation;
 }
@@ -116,15 +114,15 @@ void judge_tasks(bench_work& work, const planned_device& planned) {
   while (!next.empty()) {
     auto documents = std::exchange(next, submit_next());
     for (auto& [of, document, compiled] : documents)
-      work.add(*of, type, *document, *judge(*device, compiled.get(), of->of, work.how()));
+      work.add(*of, type, *document, *judge(*device, compiled.get(), of->of, work.depth()));
   }
 }
 
 }  // namespace
 
 void run_bench(const bench_plan& plan, const std::vector<planned_device>& devices,
-               bench_results& results, judging how, const bench_listener& listener) {
-  bench_work work(plan, device_types_of(devices), results, how, listener);
+               bench_results& results, evaluation_depth depth, const bench_listener& listener) {
+  bench_work work(plan, device_types_of(devices), results, depth, listener);
   std::vector<std::thread> threads;
   for (const planned_device& planned : devices) {
     threads.emplace_back([&work, &planned] {

@@ -15,14 +15,14 @@ using bench_listener =
     std::function<void(std::size_t done, std::size_t total, const bench_task& t,
                        const bench_document& document, const schema::Evaluation::Reader& result)>;
 
-// Judges the documents of a plan, as far as `how` says, unless `results` contains them as judged
-// in this way. Each device has a thread.
+// Judges the documents of a plan, to a depth, unless `results` contains them at this
+// depth. Each device has a thread.
 // Every device type judges every document. Devices of one type share the tasks: a device takes all
 // documents of a task one after another, so that what it knows of the task serves all of them. What
 // ends as `infrastructure` is judged once more.
 // Throws std::runtime_error if a device cannot be made or can judge no longer; the other devices
 // have then judged all that they could.
 void run_bench(const bench_plan& plan, const std::vector<planned_device>& devices,
-               bench_results& results, judging how, const bench_listener& listener);
+               bench_results& results, evaluation_depth depth, const bench_listener& listener);
 
 }  // namespace hone

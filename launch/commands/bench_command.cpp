@@ -25,6 +25,7 @@ struct bench_options {
   bool references = false;
   std::string inductor;
   bool verify = false;
+  bool screen = false;
   bool share_cores = false;
   bool wait = false;
 };
@@ -62,16 +63,18 @@ int bench(const bench_options& options) {
                                                       .compiled_references = options.inductor,
                                                       .begin_to_wait = core_wait(options.wait)});
   bench_results results(options.out);
-  const judging how = options.verify ? judging::verified : judging::timed;
+  const evaluation_depth depth = options.verify   ? evaluation_depth::verdict
+                                 : options.screen ? evaluation_depth::screening
+                                                  : evaluation_depth::full;
   const auto begin = std::chrono::steady_clock::now();
-  run_bench(plan, devices, results, how,
+  run_bench(plan, devices, results, depth,
             [&](std::size_t done, std::size_t total, const bench_task& t,
                 const bench_document& document, const schema::Evaluation::Reader& result) {
               std::cerr << "[" << done << "/" << total << "] " << t.of.name << " " << document.name
                         << ": " << describe_outcome(result) << "  ("
                         << time_left(begin, done, total) << ")\n";
             });
-  const auto all = results.of(plan, device_types_of(devices), how);
+  const auto all = results.of(plan, device_types_of(devices), depth);
   write_text(fs::path(options.out) / "results.csv", print_csv(all));
   write_text(fs::path(options.out) / "results.md", print_markdown(all));
   for (const bench_summary& s : summarise(all)) std::cout << describe_summary(s) << "\n";
@@ -97,7 +100,11 @@ void add_bench_command(CLI::App& app, command_action& action) {
                     "judge each task's reference against itself, with its baselines");
   command->add_option("--inductor", options->inductor,
                       "folder from `hone task compile`: also time its references on GPUs");
-  command->add_flag("--verify", options->verify, "verify only: nothing is timed");
+  auto* verify = command->add_flag("--verify", options->verify, "verify only: nothing is timed");
+  command
+      ->add_flag("--screen", options->screen,
+                 "time briefly: enough to order the documents of a task, not to quote a speed-up")
+      ->excludes(verify);
   command->add_option("--out", options->out, "folder for results.jsonl, results.csv and results.md")
       ->required();
   command->add_option("--devices", options->devices, "cpu, cuda (every GPU) or cuda:NUMBER")

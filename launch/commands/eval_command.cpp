@@ -71,7 +71,8 @@ record<schema::Evaluation> judge_document(device& on, std::future<compiled_docum
                                           std::uint64_t seed) {
   std::atomic<const char*> part = "compiling";
   const slow_notice notice([&] { return std::string(part.load()) + " " + name; });
-  return evaluate(on, compiled.get(), t, seed, [&](const char* begun) { part = begun; });
+  return evaluate(on, compiled.get(), t, evaluation_depth::full, seed,
+                  [&](const char* begun) { part = begun; });
 }
 
 int judge_documents(const eval_options& options) {

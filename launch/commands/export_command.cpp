@@ -59,7 +59,7 @@ found_variant find_in_pool(const export_options& options) {
     found.document.cuda = text((*stored)->getCuda());
     found.document.python = text((*stored)->getPython());
     for (const auto& evaluation : pool.evaluations_of(id)) {
-      if (evaluation->getScope() == 0) describe_evaluation(*evaluation, found);
+      if (evaluation->getScope() == run_scope) describe_evaluation(*evaluation, found);
     }
     return found;
   }

@@ -156,7 +156,7 @@ int print_portability(const pool_inspector& pool, const std::vector<std::string>
   results found;
   for (std::size_t i = 0; i < leaders.size(); ++i) {
     for (const auto& e : pool.evaluations_of(leaders[i].variant)) {
-      if (e->getScope() == 0) found[{i, text(e->getDeviceType())}] = result_of(*e, false);
+      if (e->getScope() == run_scope) found[{i, text(e->getDeviceType())}] = result_of(*e, false);
     }
   }
   std::set<std::string> measured;

@@ -87,7 +87,7 @@ std::string unified_difference(const schema::Variant::Reader& from,
 std::string scores_of(const pool_inspector& pool, const variant_id& id) {
   std::string scores;
   for (const auto& e : pool.evaluations_of(id)) {
-    if (e->getScope() == 0)
+    if (e->getScope() == run_scope)
       scores +=
           "  " +
           (has_score(*e) ? fixed(e->getScore(), 2) + "x" : std::string(name_of(e->getOutcome()))) +
@@ -137,8 +137,8 @@ void print_variant(const pool_inspector& pool, const variant_id& id,
             << (document ? *document : code_of(v)) << "\n";
   for (const auto& e : pool.evaluations_of(id)) {
     std::cout << text(e->getDeviceType())
-              << (e->getScope() > 0 ? " (judged afresh for a comparison)" : "") << ": "
-              << describe(*e) << "\n";
+              << (is_comparison(e->getScope()) ? " (judged afresh for a comparison)" : "")
+              << (is_screening(e->getScope()) ? " (screened)" : "") << ": " << describe(*e) << "\n";
     for (const auto m : e->getMeasurements())
       std::cout << "    measured " << fixed(m.getScoreRaw(), 3) << "x ["
                 << fixed(m.getIntervalLow(), 3) << ", " << fixed(m.getIntervalHigh(), 3) << "] on "

@@ -35,6 +35,7 @@ class groups_reader {
     made.origin = g.getOrigin();
     made.arm = draw.getArm();
     made.stage = draw.getStage();
+    made.scope = scope_of(g);
     const std::vector<variant_id> shown = shown_variants(draw);
     for (const auto exemplar : draw.getExemplars())
       made.best_shown = std::max(made.best_shown, exemplar.getScore());

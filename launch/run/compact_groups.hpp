@@ -25,6 +25,7 @@ struct compact_group {
   schema::RolloutGroup::Origin origin = schema::RolloutGroup::Origin::POLICY;
   schema::Draw::Arm arm = schema::Draw::Arm::SAMPLED;
   Stage stage = Stage::SFT;  // of the draw
+  std::uint32_t scope = 0;   // of its evaluations
   schema::GroupProgress::State state = schema::GroupProgress::State::PENDING;
   double best_shown = 0;     // score of the fastest exemplar that the prompt shows; 0: none
   std::uint32_t turn = 0;    // from 1 on, the prompt shows an attempt to be made better

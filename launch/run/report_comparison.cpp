@@ -102,6 +102,10 @@ class comparison_report {
         ordered_json of_task = to_json(summarise_samples(its));
         of_task["task"] = task;
         of_task["samples"] = its.size();
+        if (const auto originals = originals_of(its); !originals.empty())
+          of_task["without_copies"] = to_json(summarise_samples(originals));
+        if (const auto* greedy = samples_of(schema::Draw::Arm::GREEDY, version, task))
+          of_task["greedy"] = to_json(summarise_samples(*greedy));
         tasks.push_back(of_task);
       }
       row["tasks"] = tasks;
@@ -120,6 +124,20 @@ class comparison_report {
   }
 
  private:
+  static std::vector<compared_sample> originals_of(std::vector<compared_sample> samples) {
+    std::erase_if(samples, [](const compared_sample& one) { return one.is_copy; });
+    return samples;
+  }
+
+  // Returns a version's samples for a held-out task, or null if there are none.
+  const std::vector<compared_sample>* samples_of(schema::Draw::Arm arm, std::uint64_t version,
+                                                 const std::string& task) const {
+    const auto of_arm = of_.held_out.find(arm);
+    if (of_arm == of_.held_out.end() || !of_arm->second.contains(version)) return nullptr;
+    const auto found = of_arm->second.at(version).find(task);
+    return found != of_arm->second.at(version).end() ? &found->second : nullptr;
+  }
+
   static std::string difference_text(const comparison_result& r) {
     return "difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) + ", " +
            fixed(r.high, 3) + "]" +

@@ -88,7 +88,7 @@ class results_reader {
           found_.measurements += e->getMeasurements().size();
           known_outcome& known = known_[{key.variant, index_of(key.device_type), key.scope}];
           if (key.judge >= known.judge) known = {key.judge, e->getOutcome(), e->getScore()};
-          if (key.scope == 0 && !samples_.contains(task_id(e->getTaskId())))
+          if (counts(key) && !samples_.contains(task_id(e->getTaskId())))
             count_evaluation(key, *e, versions[key.judge]);
         });
     if (versions.empty()) return;
@@ -103,6 +103,14 @@ class results_reader {
     for (auto& [where, row] : found_.tasks) {
       if (row.best) row.in_corpus = corpus_variants_.contains(variant_id(row.best->getVariantId()));
     }
+  }
+
+  // True for the evaluation that says what a variant of the run is worth: the full one, or its
+  // screening if there is no other. Full evaluations come first in the pool.
+  bool counts(const evaluation_key& key) const {
+    return key.scope == run_scope ||
+           (key.scope == screening_scope &&
+            !known_.contains({key.variant, indices_.at(key.device_type), run_scope}));
   }
 
   // What evaluations of one judge version add up to.
@@ -132,7 +140,8 @@ class results_reader {
     ++row.tried;
     if (e.getOutcome() != Outcome::OK) return;
     ++row.ok;
-    if (has_score(e) && (!row.best || e.getScore() > row.best->getScore()))
+    if (key.scope == run_scope && has_score(e) &&
+        (!row.best || e.getScore() > row.best->getScore()))
       row.best = copy_record<schema::Evaluation>(e);
   }
 
@@ -140,7 +149,7 @@ class results_reader {
     variant_set evaluated;
     variant_set compared;
     for (const auto& [key, known] : known_)
-      (key.scope == 0 ? evaluated : compared).insert(key.variant);
+      (is_comparison(key.scope) ? compared : evaluated).insert(key.variant);
     found_.evaluated_variants = evaluated.size();
     for (const variant_id& one : compared)
       found_.compared_variants += evaluated.contains(one) ? 0 : 1;
@@ -186,12 +195,19 @@ class results_reader {
     }
   }
 
+  // What a full evaluation has refuted stays refuted, whatever its screening says.
+  auto known_outcome_of(const variant_id& variant, std::uint32_t device_type,
+                        std::uint32_t scope) const {
+    const auto full = known_.find({variant, device_type, run_scope});
+    const bool counts =
+        scope == screening_scope && full != known_.end() && is_refuted(full->second.outcome);
+    return counts ? full : known_.find({variant, device_type, scope});
+  }
+
   void read_sample(const compact_group& g, const place& where,
                    const compact_group::rollout& rollout, stage_row& row,
                    const std::vector<scored_sums*>& parts) {
-    const bool is_comparison = g.origin == schema::RolloutGroup::Origin::COMPARISON;
-    const auto known =
-        known_.find({rollout.variant, index_of(where.device_type), is_comparison ? 1U : 0U});
+    const auto known = known_outcome_of(rollout.variant, index_of(where.device_type), g.scope);
     if (known == known_.end()) {
       ++row.unknown;
       return;
@@ -222,7 +238,7 @@ class results_reader {
       revisions.ok += outcome == Outcome::OK ? 1 : 0;
       revisions.better += outcome == Outcome::OK && score >= faster * g.attempt_score ? 1 : 0;
     }
-    if (!is_comparison) return;
+    if (!is_comparison(g.scope)) return;
     if (is_inconclusive(outcome)) {
       ++found_.inconclusive_compared;
       return;

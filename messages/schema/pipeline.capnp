@@ -41,7 +41,7 @@ struct JobHeader {
   # The verdict is known to be ok: the variant is compiled and measured, but not verified.
 
   scope @8 :UInt32;
-  # 0 for the run; another number for a comparison, whose variants are judged afresh.
+  # Evaluations of different scopes are kept apart (messages/names.hpp).
 
   submittedMs @9 :UInt64;
   # Unix time in ms at which the pool sent the job.
@@ -51,6 +51,9 @@ struct JobHeader {
 
   timed @11 :Bool = true;
   # Without it, the job ends with the verdict: an ok variant gets no measurement and no score.
+
+  screened @12 :Bool;
+  # The measurement is a screening: shorter, less precise and never confirmed.
 }
 
 struct CompileJob {
@@ -225,6 +228,7 @@ struct Measurement {
   temperatureBefore @19 :Float64;             # Celsius; 0: unknown
   temperatureAfter @20 :Float64;              # Celsius; 0: unknown
   confirmation @21 :Confirmation;             # absent: none was made, or it is recorded itself
+  screened @22 :Bool;                         # by the rules of a screening
 
   struct Confirmation {
     # A later measurement, in other processes, that agreed with this one.

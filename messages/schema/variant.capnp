@@ -112,6 +112,9 @@ struct RolloutGroup {
   timed @9 :Bool = true;
   # Without it, the variants are verified and not timed, unless another group wants their scores.
 
+  screened @10 :Bool;
+  # The variants are screened: verified in full and measured briefly. The pool sets it.
+
   enum Origin {
     policy @0;
     corpus @1;

@@ -79,6 +79,7 @@ struct comparison_stage_options {
   // The same without exemplars, where held-out tasks have any.
   std::uint32_t held_out_bare_samples = 0;
   std::uint32_t tasks = 0;  // most tasks that the run learns from; 0 for all
+  bool untrained = true;    // whether the policy as it was before the run writes as well
   // Versions within each stage that write for held-out tasks, besides those at its ends.
   std::int64_t curve = 0;
   bool is_empty() const { return samples + bare_samples + greedy_samples + held_out_samples == 0; }

@@ -51,7 +51,8 @@ std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Rea
 rewarded_group curriculum::rewarded(const schema::ScoredGroup::Reader& scored) const {
   const std::vector<judged_completion> completions = judged(scored);
   return {group_rewards(completions, options_.contrastive.reward),
-          reward_noise(completions, options_.contrastive.reward)};
+          reward_noise(completions, options_.contrastive.reward,
+                       scored.getGroup().getScreened() ? noise_of_screenings : noise_of_speedups)};
 }
 
 bool curriculum::is_masked(const schema::ScoredGroup::Reader& scored, unsigned i) const {

@@ -94,14 +94,15 @@ std::vector<double> group_rewards(const std::vector<judged_completion>& group,
   return rewards;
 }
 
-double reward_noise(const std::vector<judged_completion>& group, const reward_options& o) {
+double reward_noise(const std::vector<judged_completion>& group, const reward_options& o,
+                    double noise) {
   double sum = 0;
   double count = 0;
   for (judged_completion one : group) {
     if (!one.is_ok) continue;
     const double reward = reward_of(one, o);
-    one.speedup *= 1 + noise_of_speedups;
-    one.over_best_baseline *= 1 + noise_of_speedups;
+    one.speedup *= 1 + noise;
+    one.over_best_baseline *= 1 + noise;
     sum += std::abs(reward_of(one, o) - reward);
     ++count;
   }

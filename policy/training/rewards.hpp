@@ -59,11 +59,14 @@ struct judged_completion {
 // Returns the rewards of a group's completions, in their order.
 std::vector<double> group_rewards(const std::vector<judged_completion>& group,
                                   const reward_options& o);
-// Returns the difference of rewards that says nothing: the mean over the group's completions that
-// work of what `noise_of_speedups` changes in their rewards.
-double reward_noise(const std::vector<judged_completion>& group, const reward_options& o);
 // A relative difference of speed-ups that says nothing. Measurements of a program differ by 0.2 %
 // as a rule and by 1.3 % at worst (decisions/026), and a learner has no use for finer differences.
 inline constexpr double noise_of_speedups = 0.03;
+// The same for screenings.
+inline constexpr double noise_of_screenings = 0.06;
+// Returns the difference of rewards that says nothing: the mean over the group's completions that
+// work of what a relative change by `noise` of their speed-ups changes in their rewards.
+double reward_noise(const std::vector<judged_completion>& group, const reward_options& o,
+                    double noise = noise_of_speedups);
 
 }  // namespace hone

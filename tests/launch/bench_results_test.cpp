@@ -50,12 +50,12 @@ class BenchResults : public testing::Test {
  protected:
   BenchResults() {
     bench_results(folder_.path())
-        .add(bench_key("gpu", reference, judging::timed), plan_.tasks[0], reference,
+        .add(bench_key("gpu", reference, evaluation_depth::full), plan_.tasks[0], reference,
              *without_graphs());
   }
   // Returns the results of the file, read anew.
   std::vector<bench_result> read_again() const {
-    return bench_results(folder_.path()).of(plan_, {"gpu"}, judging::timed);
+    return bench_results(folder_.path()).of(plan_, {"gpu"}, evaluation_depth::full);
   }
 
   testing_support::temporary_folder folder_;
@@ -70,13 +70,13 @@ TEST_F(BenchResults, KeepTheFirstReasonForAMissingBaseline) {
 
 TEST_F(BenchResults, KeepTimedAndVerifiedResultsOfADocumentApart) {
   bench_results results(folder_.path());
-  const std::string verified = bench_key("gpu", reference, judging::verified);
+  const std::string verified = bench_key("gpu", reference, evaluation_depth::verdict);
   EXPECT_FALSE(results.contains(verified));
   record_builder<schema::Evaluation> wrong;
   wrong->setOutcome(schema::Outcome::WRONG_RESULT);
   results.add(verified, plan_.tasks[0], reference, *wrong.finish());
-  EXPECT_EQ(results.of(plan_, {"gpu"}, judging::timed).at(0).outcome, "ok");
-  EXPECT_EQ(results.of(plan_, {"gpu"}, judging::verified).at(0).outcome, "wrong_result");
+  EXPECT_EQ(results.of(plan_, {"gpu"}, evaluation_depth::full).at(0).outcome, "ok");
+  EXPECT_EQ(results.of(plan_, {"gpu"}, evaluation_depth::verdict).at(0).outcome, "wrong_result");
 }
 
 TEST_F(BenchResults, ReadsLinesOfVersionsThatRecordedNoReasons) {

@@ -23,8 +23,10 @@ TEST(BenchRunner, JudgesOnceMoreIfTheInfrastructureFails) {
           cpu, [&] { return left-- > 0 ? Outcome::INFRASTRUCTURE : Outcome::WRONG_RESULT; });
     };
     bench_results results(folder / std::to_string(failures));
-    run_bench(plan, {{"unlucky", cpu, make}}, results, judging::timed, [](auto&&...) {});
-    return results.of(plan, {std::string(view(cpu->getName()))}, judging::timed).at(0).outcome;
+    run_bench(plan, {{"unlucky", cpu, make}}, results, evaluation_depth::full, [](auto&&...) {});
+    return results.of(plan, {std::string(view(cpu->getName()))}, evaluation_depth::full)
+        .at(0)
+        .outcome;
   };
   EXPECT_EQ(outcome_after(1), "wrong_result");
   EXPECT_EQ(outcome_after(2), "infrastructure") << "but not for ever";
@@ -40,8 +42,8 @@ TEST(BenchRunner, MeasuresNothingIfItIsOnlyToVerify) {
     return std::make_unique<verifying_device>(cpu, [] { return Outcome::OK; });
   };
   bench_results results(folder.path());
-  run_bench(plan, {{"verifying", cpu, make}}, results, judging::verified, [](auto&&...) {});
-  const auto all = results.of(plan, {std::string(view(cpu->getName()))}, judging::verified);
+  run_bench(plan, {{"verifying", cpu, make}}, results, evaluation_depth::verdict, [](auto&&...) {});
+  const auto all = results.of(plan, {std::string(view(cpu->getName()))}, evaluation_depth::verdict);
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].outcome, "ok");
   EXPECT_EQ(all[0].speedup, 0);

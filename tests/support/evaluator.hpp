@@ -18,11 +18,13 @@ class evaluator {
 
   record<schema::Evaluation> evaluate(const std::string& document, const task& t,
                                       std::uint64_t seed = 0) {
-    return hone::evaluate(*device_, compile_document(document, t, *device_->type(), compiler_), t,
-                          seed);
+    return evaluate_to(evaluation_depth::full, document, t, seed);
   }
   record<schema::Evaluation> verify(const std::string& document, const task& t) {
-    return verify_only(*device_, compile_document(document, t, *device_->type(), compiler_), t);
+    return evaluate_to(evaluation_depth::verdict, document, t);
+  }
+  record<schema::Evaluation> screen(const std::string& document, const task& t) {
+    return evaluate_to(evaluation_depth::screening, document, t);
   }
   // Judges up to three times, as long as the outcome is `unstable`. The pool also measures such a
   // variant again when it is written again.
@@ -45,6 +47,12 @@ class evaluator {
   }
 
  private:
+  record<schema::Evaluation> evaluate_to(evaluation_depth depth, const std::string& document,
+                                         const task& t, std::uint64_t seed = 0) {
+    return hone::evaluate(*device_, compile_document(document, t, *device_->type(), compiler_), t,
+                          depth, seed);
+  }
+
   device* device_;
   variant_compiler compiler_;
 };

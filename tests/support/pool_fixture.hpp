@@ -28,6 +28,7 @@ class PoolTest : public testing::Test {
     options.max_lag_of = max_lag_of_;
     options.retention = retention_;
     options.turns = turns_;
+    options.screens = screens_;
     pool_ = std::make_unique<pool>(options);
     pool_->add_task(make_task());
     if (with_device) pool_->add_device_type(make_device_type());
@@ -81,6 +82,7 @@ class PoolTest : public testing::Test {
   std::map<std::string, std::uint32_t> max_lag_of_;
   retention_options retention_;
   std::uint32_t turns_ = 1;
+  bool screens_ = false;
 };
 
 }  // namespace hone::testing_support

@@ -145,7 +145,8 @@ program_result<void> cpu_judge::begin_timing(const schema::Artifact::Reader& art
 // Ignores an expected speed-up: seven rounds are the least of any measurement.
 case_timing cpu_judge::time_case(const wanted_timing& wanted, random_stream& random) {
   return hone::time_case({*candidate_, *reference_, timed_->oracle}, timed_->inputs_of(*wanted.at),
-                         rules_, {call_limit_, floor_us_per_byte_}, *budget_, random);
+                         wanted.is_screening ? screening_rules(rules_) : rules_,
+                         {call_limit_, floor_us_per_byte_}, *budget_, random);
 }
 
 void cpu_judge::end_timing() {

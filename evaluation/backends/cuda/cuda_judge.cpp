@@ -22,7 +22,8 @@ constexpr std::uint64_t largest_arena = 40ULL << 30U;
 constexpr int doubtful_attempts = 3;
 
 bias_precision precision_for(const wanted_timing& wanted) {
-  return wanted.expected_speedup ? bias_precision::coarse : bias_precision::fine;
+  return wanted.expected_speedup || wanted.is_screening ? bias_precision::coarse
+                                                        : bias_precision::fine;
 }
 
 std::uint64_t arena_bytes_for(const gpu_facts& facts, const cuda_judge_options& options) {
@@ -140,10 +141,11 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_ti
   const settings asked = parse_settings(view(timed_.artifact.getSettings()));
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
-    case_timing once = time_gpu_case(
-        {gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts, pair, usable,
-         wanted.expected_speedup, asked, sessions_.candidate_tunes(), *timed_.budget},
-        random);
+    case_timing once =
+        time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts,
+                       pair, usable, wanted.expected_speedup, wanted.is_screening, asked,
+                       sessions_.candidate_tunes(), *timed_.budget},
+                      random);
     once.throttled = before.empty() ? management_.throttled_by() : before;
     return once;
   };

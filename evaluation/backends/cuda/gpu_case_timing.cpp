@@ -22,6 +22,7 @@ class gpu_case_timing {
         candidate_(of.gpu, of.on_gpu, of.candidate, limits_with(of.asked, of.tunes, of.facts),
                    of.budget, random, gpu_side::role::candidate),
         checks_(of.usable, random, [this](const auto& wanted) { return check(wanted); }) {
+    if (of.is_screening) rules_ = screening_rules(rules_);
     if (of.expected_speedup) rules_.expected_log_ratio = std::log(*of.expected_speedup);
     gpu_side::pair_up(candidate_, reference_);
   }

@@ -21,8 +21,9 @@ struct gpu_case {
   const pair_facts& pair;
   const std::vector<distribution>& usable;  // distributions of rounds
   std::optional<double> expected_speedup;   // of a first measurement to be confirmed
-  const settings& asked;                    // by the candidate
-  bool tunes;                               // the candidate's first call may try algorithms
+  bool is_screening;
+  const settings& asked;  // by the candidate
+  bool tunes;             // the candidate's first call may try algorithms
   time_budget& budget;
 };
 

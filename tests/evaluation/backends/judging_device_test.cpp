@@ -29,6 +29,7 @@ class scripted_judge final : public program_judge {
   std::deque<scripted_timing> script;
   std::vector<std::vector<double>> expected;  // by case, one row per timing; 0: none
   std::vector<int> earlier;
+  std::vector<bool> is_screening;  // by timed case
 
   std::string kind() const override { return "cuda"; }
   verification_result verify(const schema::Artifact::Reader&, const task&,
@@ -45,7 +46,8 @@ class scripted_judge final : public program_judge {
     next_case_ = 0;
     return {};
   }
-  case_timing time_case(const wanted_timing&, random_stream&) override {
+  case_timing time_case(const wanted_timing& wanted, random_stream&) override {
+    is_screening.push_back(wanted.is_screening);
     const scripted_timing& now = script.front();
     case_timing timing;
     timing.log_ratios.assign(7, std::log(now.speedups[next_case_]));
@@ -115,6 +117,17 @@ TEST_F(JudgingDevice, RecordsASurprisingFirstMeasurementWithItsConfirmation) {
   EXPECT_EQ(view(recorded->getConfirmation().getDevice()), "cuda:1");
   EXPECT_NEAR(recorded->getConfirmation().getScoreRaw(), std::sqrt(2.02 * 8.1), 0.01);
   EXPECT_EQ(recorded->getConfirmation().getRounds(), 14U);
+}
+
+TEST_F(JudgingDevice, ScreensOnceAndSaysSo) {
+  judge_->script = {{{30, 30}, {}, false}};
+  record_builder<schema::BenchmarkJob> job;
+  job->initHeader().setScreened(true);
+  const auto screened = device_->measure(*job.finish(), task_, 1);
+  EXPECT_THAT(judge_->is_screening, ElementsAre(true, true)) << "each case once";
+  EXPECT_TRUE(screened->getScreened());
+  EXPECT_FALSE(device::needs_confirmation(*screened, 1)) << "however fast the program seems";
+  EXPECT_FALSE(confirm(first(4, {2, 8}), {{{2, 8}, {}}})->getScreened());
 }
 
 TEST_F(JudgingDevice, MeasuresInFullIfOnlySomeCasesAreConfirmed) {

@@ -169,6 +169,32 @@ TEST(CalibrationRules, NeedFewRoundsOfLongCalls) {
   EXPECT_EQ(rounds_of(gpu_calibration_rules(gpu, bias_precision::fine, true)), 6U);
 }
 
+TEST(ScreeningRules, AskForFewRoundsWhateverTheyShow) {
+  const timing_rules rules = screening_rules(gpu_timing_rules());
+  const auto rounds_of = [&](double speedup, double sigma) {
+    const auto logs = noisy_logs(speedup, sigma, 40, 1);
+    std::size_t rounds = 1;
+    while (decide(rules, std::span(logs).first(rounds), 2e6 * static_cast<double>(rounds)) ==
+           timing_decision::go_on)
+      ++rounds;
+    return rounds;
+  };
+  EXPECT_EQ(rounds_of(2, 0.001), 6U);
+  EXPECT_EQ(rounds_of(1.005, 0.001), 6U) << "a small difference is no claim";
+  EXPECT_GT(rounds_of(2, 0.05), 6U) << "noise needs more, within the budget";
+  EXPECT_LE(rounds_of(2, 0.5), 20U);
+  const auto wild = noisy_logs(2, 0.5, 40, 1);
+  EXPECT_EQ(decide(rules, wild, 1e9), timing_decision::settled) << "the interval tells";
+}
+
+TEST(ScreeningRules, CheckCallsInTheSameWay) {
+  const timing_rules full = gpu_timing_rules();
+  const timing_rules rules = screening_rules(full);
+  EXPECT_GT(rules.check_one_in, 0U);
+  EXPECT_EQ(rules.suspicious_ratio, full.suspicious_ratio);
+  EXPECT_EQ(rules.others_one_in, full.others_one_in);
+}
+
 TEST(LaunchBoundRules, TakeTheFastestOfFewerRunsWhereCallsAreVeryLong) {
   EXPECT_EQ(launch_bound_timing_rules().min_runs_per_batch, 3U);
   EXPECT_EQ(launch_bound_timing_rules(19e6).min_runs_per_batch, 3U);
