@@ -178,6 +178,7 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
           {"clock_mhz", {m.getClockMhzBefore(), m.getClockMhzAfter()}},
           {"temperature_c", {m.getTemperatureBefore(), m.getTemperatureAfter()}},
           {"started_ms", m.getStartedMs()},
+          {"screened", m.getScreened()},
           {"measure_ms", m.getMeasureMs()},
           {"confirmation", m.hasConfirmation() ? to_json(m.getConfirmation()) : nullptr}};
 }

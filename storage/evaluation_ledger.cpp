@@ -235,12 +235,13 @@ void evaluation_ledger::evaluate_once(const task_id& task, const evaluation_key&
                                       std::uint32_t population, double best_score,
                                       std::uint64_t now_ms,
                                       std::vector<record<schema::CompileJob>>& jobs) {
-  if (pending_.contains(key) || find(key)) return;
+  const auto known = find(key);
+  if (pending_.contains(key) || (known && !is_inconclusive((*known)->getOutcome()))) return;
   work w;
   w.task = task;
   w.measurement = random_id<measurement_id>();
   w.population = population;
-  w.has_result = false;
+  w.has_result = known.has_value();
   send(key, pending_.emplace(key, w).first->second, *variant_of(key), best_score, 0, now_ms, jobs);
 }
 

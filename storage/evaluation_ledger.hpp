@@ -56,8 +56,8 @@ class evaluation_ledger {
                      double best_score, std::uint64_t now_ms,
                      std::vector<record<schema::CompileJob>>& jobs);
 
-  // Requests the first measurement of a stored variant, unless there is an evaluation or a request.
-  // No group waits for it.
+  // Requests a measurement of a stored variant, unless there is a conclusive evaluation or a
+  // request. No group waits for it.
   void evaluate_once(const task_id& task, const evaluation_key& key, std::uint32_t population,
                      double best_score, std::uint64_t now_ms,
                      std::vector<record<schema::CompileJob>>& jobs);

@@ -55,6 +55,19 @@ void pool_inspector::each_evaluation(const evaluation_visitor& visit) const {
       });
 }
 
+void pool_inspector::each_known_evaluation(const evaluation_visitor& visit) const {
+  evaluation_key full;  // the last one: keys are in the order of the scopes
+  each_evaluation_of_any_scope(
+      [&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
+        evaluation_key of_run = key;
+        of_run.scope = run_scope;
+        if (key.scope == screening_scope && of_run == full) return;
+        if (is_comparison(key.scope)) return;
+        full = of_run;
+        visit(key, evaluation);
+      });
+}
+
 std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task) const {
   std::map<std::pair<task_id, std::string>, std::vector<record<schema::Evaluation>>> best;
   const auto better = [](const auto& a, const auto& b) { return a->getScore() > b->getScore(); };
@@ -157,15 +170,14 @@ pool_inspector::statistics pool_inspector::count() const {
   count_keys(family::versions, s.versions);
   std::set<variant_id> evaluated;
   std::set<variant_id> compared;
-  each_evaluation_of_any_scope([&](const evaluation_key& key, const auto& evaluation) {
-    if (is_comparison(key.scope)) {
-      compared.insert(key.variant);
-      return;
-    }
+  each_known_evaluation([&](const evaluation_key& key, const auto& evaluation) {
     evaluated.insert(key.variant);
     ++s.evaluations;
     s.measurements += evaluation->getMeasurements().size();
     ++s.outcomes[key.device_type][std::string(name_of(evaluation->getOutcome()))];
+  });
+  each_evaluation_of_any_scope([&](const evaluation_key& key, const auto& /*evaluation*/) {
+    if (is_comparison(key.scope)) compared.insert(key.variant);
   });
   // A run may go on meanwhile. Whatever was evaluated above is counted here.
   count_keys(family::variants, s.variants);

@@ -32,6 +32,9 @@ class pool_inspector {
       std::function<void(const evaluation_key&, const record<schema::Evaluation>&)>;
   // Visits the evaluations of the run (scope 0).
   void each_evaluation(const evaluation_visitor& visit) const;
+  // Visits the evaluation of each variant of the run, device type and judge version: the full one,
+  // or its screening if there is no other.
+  void each_known_evaluation(const evaluation_visitor& visit) const;
   // Visits the evaluations of every scope, comparisons included.
   void each_evaluation_of_any_scope(const evaluation_visitor& visit) const;
   // Returns up to `per_task` evaluations with the highest scores of every task and device type,

@@ -45,7 +45,7 @@ void check_task(const pool_inspector& pool, const std::string& name) {
 void check_device_type(const pool_inspector& pool, const std::string& name) {
   if (name.empty()) return;
   std::set<std::string> types;
-  pool.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>&) {
+  pool.each_known_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>&) {
     types.insert(key.device_type);
   });
   if (types.empty() || types.contains(name)) return;
@@ -107,7 +107,7 @@ int list(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   check_task(pool, a.task);
   bool has_any = false;
-  pool.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
+  pool.each_known_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (!is_wanted(a, task, *e)) return;
     has_any = true;
@@ -115,10 +115,13 @@ int list(const pool_arguments& a) {
       std::cout << one_line(to_json(*e, task)) << "\n";
       return;
     }
+    const std::string measured = is_screening(key.scope)
+                                     ? "screened"
+                                     : std::to_string(e->getMeasurements().size()) + " measured";
     std::cout << short_id(key.variant) << "  " << pad(task, 26)
               << pad(std::string(name_of(e->getOutcome())), 15)
               << pad(has_score(*e) ? fixed(e->getScore(), 2) + "x" : "-", 9, true) << "  "
-              << e->getMeasurements().size() << " measured  " << key.device_type << "\n";
+              << measured << "  " << key.device_type << "\n";
   });
   if (!has_any) check_device_type(pool, a.device_type);
   return 0;

@@ -74,6 +74,34 @@ TEST_F(Screening, PaysNothingForWhatAFullEvaluationRefutes) {
   verify();
 }
 
+TEST_F(Screening, MeasuresAgainWhatCouldNotBeMeasured) {
+  const auto full = finish(*submit(make_group({"a"}))[0], 2.0);
+  ASSERT_EQ(full.size(), 1U);
+  finish(*full[0], 0, Outcome::UNSTABLE);
+  int measured = 0;
+  for (const auto& job : submit(make_group({"a"})))
+    measured += job->getHeader().getScreened() ? 0 : 1;
+  EXPECT_EQ(measured, 1) << "the group's best is tried again";
+}
+
+TEST_F(Screening, ListsEachVariantOnce) {
+  const auto jobs = submit(make_group({"a", "b"}));
+  finish(*jobs[0], 2.0);
+  finish(*finish(*jobs[1], 30.0)[0], 3.0);
+  pool_.reset();
+  std::map<variant_id, double> listed;
+  const pool_inspector inspector(folder_ / "pool");
+  inspector.each_known_evaluation(
+      [&](const evaluation_key& key, const record<schema::Evaluation>& e) {
+        EXPECT_TRUE(listed.emplace(key.variant, e->getScore()).second);
+      });
+  EXPECT_EQ(listed, (std::map<variant_id, double>{{variant_of("a"), 2}, {variant_of("b"), 3}}));
+  const auto counted = inspector.count();
+  EXPECT_EQ(counted.evaluations, 2U);
+  EXPECT_EQ(counted.evaluated_variants, 2U);
+  EXPECT_EQ(counted.waiting_variants, 0U);
+}
+
 TEST_F(Screening, IsNotForTheCorpusAndComparisons) {
   group_options corpus;
   corpus.origin = schema::RolloutGroup::Origin::CORPUS;
