@@ -76,8 +76,7 @@ TEST_F(PairStream, ShowsTheVariantsThatAContrastCompares) {
   pair_stream stream([](auto, auto) { return std::make_unique<contrasts>(); }, codec_, prompts_,
                      {.threads = 1, .seed = 3, .device_type = "cpu"});
   const sft_example pair = stream.next();
-  EXPECT_EQ(text(pair.prompt),
-            "1: 0.50x ```python\nslow\n```\n2: 1.25x ```python\nfaster\n```\n");
+  EXPECT_EQ(text(pair.prompt), "1: 0.50x ```python\nslow\n```\n2: 1.25x ```python\nfaster\n```\n");
   EXPECT_THAT(text(pair.completion), testing::HasSubstr("fastest"));
 }
 
