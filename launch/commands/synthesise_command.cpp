@@ -24,6 +24,7 @@ struct synthesise_options {
   std::string device;
   std::string dtype = "float32";
   std::string precision = "strict";
+  bool like_imports = false;
   unsigned workers = std::max(1U, std::thread::hardware_concurrency());
 };
 
@@ -70,6 +71,7 @@ int synthesise(const synthesise_options& options) {
                            .device = options.device,
                            .type = *dtype_named(options.dtype),
                            .is_relaxed = options.precision == "relaxed",
+                           .looks_imported = options.like_imports,
                            .given = {},
                            .bound = options.bound};
   for (const std::string& named : options.unlike) {
@@ -137,6 +139,9 @@ void add_synthesise_command(CLI::App& tasks, command_action& action) {
   command->add_option("--precision", options->precision, "relaxed: the tasks admit TF32")
       ->capture_default_str()
       ->check(CLI::IsMember({"strict", "relaxed"}));
+  command->add_flag("--like-imports", options->like_imports,
+                    "write references as `hone task import` writes modules: a statement for each "
+                    "operator, parameters named after modules");
   command->add_option("--workers", options->workers, "processes that draw and check")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));

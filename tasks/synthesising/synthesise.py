@@ -6,6 +6,7 @@ Standard input is one JSON object:
     least_us, most_us: the range of a call's microseconds.
     device: "cpu" or "cuda:0" to time every task there; "" to go by an estimate for a GPU.
     dtype: the type of floating-point tensors. is_relaxed: whether tasks admit TF32.
+    looks_imported: whether references are written as imported modules are.
     given: a list of objects with name and reference: the tasks to keep away from.
     bound: the similarity to a given task from which on a task is left out.
 
@@ -28,6 +29,7 @@ import torch  # noqa: E402
 from checking import Checker  # noqa: E402
 from drawing_programs import draw_program  # noqa: E402
 from drawn_task import DTYPES, DrawnTask, name_of, random_of, rounded  # noqa: E402
+from imported_names import rename_as_imported  # noqa: E402
 from program import Unfit  # noqa: E402
 from structure import Structure, similarity  # noqa: E402
 
@@ -48,9 +50,12 @@ def nearest_given(structure):
 
 def make(number):
     """Draws and checks the program of a number. Returns what standard output says of it."""
-    program = draw_program(random_of(work["seed"], number))
+    random = random_of(work["seed"], number)
+    program = draw_program(random)
     if program is None:
         return {"unfit": "nothing was drawn"}
+    if work["looks_imported"]:
+        rename_as_imported(program, random)
     name = name_of(work["seed"], number)
     task = DrawnTask(name, program, DTYPES[work["dtype"]], work["is_relaxed"])
     try:

@@ -29,11 +29,17 @@ json describe(const synthesis_options& options) {
   json given = json::array();
   for (const task& t : options.given)
     given.push_back({{"name", t.name}, {"reference", functions_of_program(t.reference)}});
-  return {{"count", options.count},     {"seed", options.seed},
-          {"workers", options.workers}, {"least_us", options.least_us},
-          {"most_us", options.most_us}, {"device", options.device},
-          {"bound", options.bound},     {"dtype", std::string(name_of(options.type))},
-          {"given", std::move(given)},  {"is_relaxed", options.is_relaxed}};
+  return {{"count", options.count},
+          {"seed", options.seed},
+          {"workers", options.workers},
+          {"least_us", options.least_us},
+          {"most_us", options.most_us},
+          {"device", options.device},
+          {"bound", options.bound},
+          {"dtype", std::string(name_of(options.type))},
+          {"given", std::move(given)},
+          {"is_relaxed", options.is_relaxed},
+          {"looks_imported", options.looks_imported}};
 }
 
 synthesised read_answer(const std::string& line) {

@@ -27,6 +27,8 @@ struct synthesis_options {
   std::string device;  // times every task there: cpu or cuda:NUMBER; empty: an estimate for a GPU
   dtype type = dtype::float32;  // of floating-point tensors
   bool is_relaxed = false;      // whether the tasks admit TF32
+  // Whether references are written as imported modules are (imported_names.py).
+  bool looks_imported = false;
   // Tasks to keep away from: a program that is as similar to one of them as `bound` or more is left
   // out. Similarity is the share of paths of up to three operators that two references have in
   // common, whatever their names and sizes; equal graphs have 1.

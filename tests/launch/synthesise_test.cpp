@@ -81,6 +81,13 @@ TEST_F(Synthesis, KeepsAwayFromGivenTasks) {
   EXPECT_THAT(report_, HasSubstr("Similarity to the nearest given task, bound 0.60"));
 }
 
+TEST_F(Synthesis, WritesTasksAsImportsDo) {
+  for (const auto& [name, t] : make("tasks", 4, 5, {"--like-imports"})) {
+    EXPECT_THAT(t.reference, testing::Not(HasSubstr("t0 = "))) << name;
+    EXPECT_EQ(t.inputs.front().shape.front(), dimension("N")) << "sizes are named as by imports";
+  }
+}
+
 TEST_F(Synthesis, MakesTasksOfOtherTypesAndPrecisions) {
   for (const auto& [name, t] :
        make("tasks", 2, 7, {"--dtype", "bfloat16", "--precision", "relaxed"})) {
