@@ -55,16 +55,20 @@ void pool_inspector::each_evaluation(const evaluation_visitor& visit) const {
       });
 }
 
+bool counting_evaluations::counts(const evaluation_key& key) {
+  if (is_comparison(key.scope)) return false;
+  evaluation_key full = key;  // which comes first
+  full.scope = run_scope;
+  const bool is_counted_already = key.scope == screening_scope && full == last_;
+  last_ = full;
+  return !is_counted_already;
+}
+
 void pool_inspector::each_known_evaluation(const evaluation_visitor& visit) const {
-  evaluation_key full;  // the last one: keys are in the order of the scopes
+  counting_evaluations known;
   each_evaluation_of_any_scope(
       [&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
-        evaluation_key of_run = key;
-        of_run.scope = run_scope;
-        if (key.scope == screening_scope && of_run == full) return;
-        if (is_comparison(key.scope)) return;
-        full = of_run;
-        visit(key, evaluation);
+        if (known.counts(key)) visit(key, evaluation);
       });
 }
 
@@ -170,14 +174,13 @@ pool_inspector::statistics pool_inspector::count() const {
   count_keys(family::versions, s.versions);
   std::set<variant_id> evaluated;
   std::set<variant_id> compared;
-  each_known_evaluation([&](const evaluation_key& key, const auto& evaluation) {
-    evaluated.insert(key.variant);
+  counting_evaluations known;
+  each_evaluation_of_any_scope([&](const evaluation_key& key, const auto& evaluation) {
+    (is_comparison(key.scope) ? compared : evaluated).insert(key.variant);
+    if (!known.counts(key)) return;
     ++s.evaluations;
     s.measurements += evaluation->getMeasurements().size();
     ++s.outcomes[key.device_type][std::string(name_of(evaluation->getOutcome()))];
-  });
-  each_evaluation_of_any_scope([&](const evaluation_key& key, const auto& /*evaluation*/) {
-    if (is_comparison(key.scope)) compared.insert(key.variant);
   });
   // A run may go on meanwhile. Whatever was evaluated above is counted here.
   count_keys(family::variants, s.variants);

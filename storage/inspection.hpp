@@ -16,6 +16,17 @@
 
 namespace hone {
 
+// Tells which evaluation says what a variant of the run is worth on a device type to a judge
+// version: the full one, or its screening if there is no other. Must be asked about the evaluations
+// of a pool in the order in which pool_inspector visits them.
+class counting_evaluations {
+ public:
+  bool counts(const evaluation_key& key);
+
+ private:
+  evaluation_key last_;  // as the key of a full evaluation
+};
+
 // Reads a pool without being its writer, also beside a live writer. Returns records as stored;
 // printing is the caller's task. Not thread-safe. Throws pool_error if the pool cannot be read.
 class pool_inspector {
@@ -32,8 +43,7 @@ class pool_inspector {
       std::function<void(const evaluation_key&, const record<schema::Evaluation>&)>;
   // Visits the evaluations of the run (scope 0).
   void each_evaluation(const evaluation_visitor& visit) const;
-  // Visits the evaluation of each variant of the run, device type and judge version: the full one,
-  // or its screening if there is no other.
+  // Visits the evaluations that `counting_evaluations` counts.
   void each_known_evaluation(const evaluation_visitor& visit) const;
   // Visits the evaluations of every scope, comparisons included.
   void each_evaluation_of_any_scope(const evaluation_visitor& visit) const;

@@ -21,7 +21,8 @@ std::uint64_t stored_next_sequence(const database& db) {
 record<schema::RolloutGroup> stored_group(const schema::RolloutGroup::Reader& group,
                                           const pool_options& o) {
   using Origin = schema::RolloutGroup::Origin;
-  record_builder<schema::RolloutGroup> stored(*copy_without(group, {.variants = true}));
+  record_builder<schema::RolloutGroup> stored;
+  copy_without(group, {.variants = true}, stored);
   const bool screens = group.getOrigin() == Origin::POLICY       ? o.screens
                        : group.getOrigin() == Origin::COMPARISON ? o.screens_comparisons
                                                                  : false;
@@ -182,25 +183,14 @@ void pool::measure_best_again(const task_id& task, const evaluation_key& judged,
     measured = best->variant;
 }
 
-std::vector<Outcome> pool::outcomes_of(const schema::RolloutGroup::Reader& group) const {
-  std::vector<Outcome> outcomes;
-  for (const auto rollout : group.getRollouts()) {
-    if (const auto known = evaluation_of(group, rollout))
-      outcomes.push_back(outcome_for(group, **known));
-  }
-  return outcomes;
-}
-
 // Only a variant that is measured in full becomes an exemplar.
-void pool::measure_best_of(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
-                           std::vector<record<schema::CompileJob>>& jobs) {
-  std::optional<record<schema::Evaluation>> best;
-  for (const auto rollout : group.getRollouts()) {
-    const auto known = evaluation_of(group, rollout);
-    if (known && has_score(**known) && (!best || (*known)->getScore() > (*best)->getScore()))
-      best = known;
-  }
-  if (!best) return;
+void pool::measure_best_of(const schema::RolloutGroup::Reader& group,
+                           const std::vector<record<schema::Evaluation>>& evaluated,
+                           std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+  const auto best =
+      std::max_element(evaluated.begin(), evaluated.end(),
+                       [](const auto& a, const auto& b) { return a->getScore() < b->getScore(); });
+  if (best == evaluated.end() || !has_score(**best)) return;
   const auto draw = group.getDraw();
   const std::string device_type = draw.getDeviceType();
   ledger_.evaluate_once(
@@ -211,17 +201,24 @@ void pool::measure_best_of(const schema::RolloutGroup::Reader& group, std::uint6
 
 void pool::note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
                        std::vector<record<schema::CompileJob>>& jobs) {
-  samples_.count(stage_of(group), outcomes_of(group));
-  if (scope_of(group) == screening_scope) measure_best_of(group, now_ms, jobs);
+  std::vector<record<schema::Evaluation>> evaluated;
+  std::vector<Outcome> outcomes;
+  for (const auto rollout : group.getRollouts()) {
+    const auto known = evaluation_of(group, rollout);
+    if (!known) continue;
+    evaluated.push_back(*known);
+    outcomes.push_back(outcome_for(group, **known));
+  }
+  samples_.count(stage_of(group), outcomes);
+  if (scope_of(group) == screening_scope) measure_best_of(group, evaluated, now_ms, jobs);
   if (options_.turns < 2) return;
   std::map<variant_id, attempt_book::judged_variant> judged;
-  for (const auto rollout : group.getRollouts()) {
-    const variant_id id(rollout.getVariantId());
+  for (const auto& known : evaluated) {
+    const variant_id id(known->getVariantId());
     const auto variant = db_.get<schema::Variant>(family::variants, key_of(id));
-    const auto known = evaluation_of(group, rollout);
     // What could not be timed is no attempt to improve on.
-    if (variant && known && outcome_for(group, **known) == (*known)->getOutcome())
-      judged[id] = {*variant, *known};
+    if (variant && outcome_for(group, *known) == known->getOutcome())
+      judged[id] = {*variant, known};
   }
   std::vector<attempt_book::judged_variant> distinct;
   for (const auto& [id, one] : judged) distinct.push_back(one);

@@ -161,13 +161,13 @@ class pool {
   // Takes note of a group whose evaluations are all known.
   void note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
                    std::vector<record<schema::CompileJob>>& jobs);
-  void measure_best_of(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
-                       std::vector<record<schema::CompileJob>>& jobs);
+  void measure_best_of(const schema::RolloutGroup::Reader& group,
+                       const std::vector<record<schema::Evaluation>>& evaluated,
+                       std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
   // Requests measurements of the task's best variant. `judged`: the key of the evaluation of the
   // task that has changed, whichever variant's, which says the device type.
   void measure_best_again(const task_id& task, const evaluation_key& judged, std::uint64_t now_ms,
                           std::vector<record<schema::CompileJob>>& jobs);
-  std::vector<Outcome> outcomes_of(const schema::RolloutGroup::Reader& group) const;
   std::uint32_t max_lag_of(const std::string& device_type) const;
   void note_versions(const schema::RolloutGroup::Reader& group);
   void drop_stale(const std::set<group_id>& without);

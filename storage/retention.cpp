@@ -60,9 +60,8 @@ void copy_draw(const schema::Draw::Reader& from, schema::Draw::Builder to, bool 
 
 }  // namespace
 
-record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& group,
-                                          const group_parts& removed) {
-  record_builder<schema::RolloutGroup> kept;
+void copy_without(const schema::RolloutGroup::Reader& group, const group_parts& removed,
+                  record_builder<schema::RolloutGroup>& kept) {
   kept->setId(group.getId());
   kept->setOrigin(group.getOrigin());
   copy_draw(group.getDraw(), kept->initDraw(), removed.texts);
@@ -79,7 +78,7 @@ record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& gr
   }
   if (!removed.tokens && !removed.texts) {
     kept->setRollouts(group.getRollouts());
-    return kept.finish();
+    return;
   }
   auto rollouts = kept->initRollouts(group.getRollouts().size());
   for (unsigned i = 0; i < rollouts.size(); ++i) {
@@ -93,6 +92,12 @@ record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& gr
     rollouts[i].setTokens(from.getTokens());
     rollouts[i].setLogProbabilities(from.getLogProbabilities());
   }
+}
+
+record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& group,
+                                          const group_parts& removed) {
+  record_builder<schema::RolloutGroup> kept;
+  copy_without(group, removed, kept);
   return kept.finish();
 }
 

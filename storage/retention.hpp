@@ -26,6 +26,9 @@ struct group_parts {
 // programs. A group without its tokens says so, and cannot be trained on any more.
 record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& group,
                                           const group_parts& removed);
+// The same, into a new record.
+void copy_without(const schema::RolloutGroup::Reader& group, const group_parts& removed,
+                  record_builder<schema::RolloutGroup>& kept);
 
 // Removes the contents of a group that was dropped, as far as anything is removed at all. Changes
 // go into the database's uncommitted batch, here and below. Throws pool_error.

@@ -45,10 +45,9 @@ class device {
                                          std::uint64_t seed) = 0;
 
   // Measures the speed of the artifact against the task's reference, or screens it if the job's
-  // header says so. If the job carries a first
-  // measurement, this measurement must confirm it; if it does so in few rounds, or is further from
-  // 1 where chance may be the reason, the result is the first measurement with its confirmation. If
-  // `seed` is 0, a random seed is drawn.
+  // header says so. If the job carries a first measurement, this measurement must confirm it; if it
+  // does so in few rounds, or is further from 1 where chance may be the reason, the result is the
+  // first measurement with its confirmation. If `seed` is 0, a random seed is drawn.
   virtual record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job,
                                               const task& t, std::uint64_t seed) = 0;
 

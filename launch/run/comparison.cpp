@@ -106,10 +106,15 @@ comparison_result compare_policies(const std::vector<compared_task>& tasks, std:
   return result;
 }
 
+std::vector<compared_sample> without_copies(std::vector<compared_sample> samples) {
+  std::erase_if(samples, [](const compared_sample& s) { return s.is_copy; });
+  return samples;
+}
+
 std::vector<compared_task> without_copies(std::vector<compared_task> tasks) {
   for (compared_task& t : tasks) {
-    for (auto* samples : {&t.before, &t.after})
-      std::erase_if(*samples, [](const compared_sample& s) { return s.is_copy; });
+    t.before = without_copies(std::move(t.before));
+    t.after = without_copies(std::move(t.after));
   }
   return tasks;
 }

@@ -67,7 +67,8 @@ struct comparison_result {
 comparison_result compare_policies(const std::vector<compared_task>& tasks, std::size_t resamples,
                                    std::uint64_t seed);
 
-// Returns the tasks without the samples that copy an exemplar.
+// Return the samples, or the tasks, without the samples that copy an exemplar.
+std::vector<compared_sample> without_copies(std::vector<compared_sample> samples);
 std::vector<compared_task> without_copies(std::vector<compared_task> tasks);
 
 }  // namespace hone

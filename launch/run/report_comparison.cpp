@@ -98,14 +98,15 @@ class comparison_report {
       ordered_json row = {{"version", version}, {"name", label}, {"tokens", tokens}};
       row.update(print_held_out_row(version, label, fixed(tokens / 1e6, 2) + "M", std::nullopt));
       ordered_json tasks = ordered_json::array();
+      const auto* greedy = held_out_by_task(schema::Draw::Arm::GREEDY, version);
       for (const auto& [task, its] : by_task) {
         ordered_json of_task = to_json(summarise_samples(its));
         of_task["task"] = task;
         of_task["samples"] = its.size();
-        if (const auto originals = originals_of(its); !originals.empty())
+        if (const auto originals = without_copies(its); !originals.empty())
           of_task["without_copies"] = to_json(summarise_samples(originals));
-        if (const auto* greedy = samples_of(schema::Draw::Arm::GREEDY, version, task))
-          of_task["greedy"] = to_json(summarise_samples(*greedy));
+        if (greedy != nullptr && greedy->contains(task))
+          of_task["greedy"] = to_json(summarise_samples(greedy->at(task)));
         tasks.push_back(of_task);
       }
       row["tasks"] = tasks;
@@ -124,18 +125,14 @@ class comparison_report {
   }
 
  private:
-  static std::vector<compared_sample> originals_of(std::vector<compared_sample> samples) {
-    std::erase_if(samples, [](const compared_sample& one) { return one.is_copy; });
-    return samples;
-  }
+  using samples_by_task = std::map<std::string, std::vector<compared_sample>>;
 
-  // Returns a version's samples for a held-out task, or null if there are none.
-  const std::vector<compared_sample>* samples_of(schema::Draw::Arm arm, std::uint64_t version,
-                                                 const std::string& task) const {
+  // Returns a version's samples for held-out tasks, or null if there are none.
+  const samples_by_task* held_out_by_task(schema::Draw::Arm arm, std::uint64_t version) const {
     const auto of_arm = of_.held_out.find(arm);
-    if (of_arm == of_.held_out.end() || !of_arm->second.contains(version)) return nullptr;
-    const auto found = of_arm->second.at(version).find(task);
-    return found != of_arm->second.at(version).end() ? &found->second : nullptr;
+    if (of_arm == of_.held_out.end()) return nullptr;
+    const auto found = of_arm->second.find(version);
+    return found != of_arm->second.end() ? &found->second : nullptr;
   }
 
   static std::string difference_text(const comparison_result& r) {
@@ -212,9 +209,9 @@ class comparison_report {
   std::vector<const std::vector<compared_sample>*> held_out_samples(
       schema::Draw::Arm arm, std::uint64_t version, std::optional<std::uint32_t> tier) const {
     std::vector<const std::vector<compared_sample>*> chosen;
-    const auto of_arm = of_.held_out.find(arm);
-    if (of_arm == of_.held_out.end() || !of_arm->second.contains(version)) return chosen;
-    for (const auto& [task, samples] : of_arm->second.at(version)) {
+    const auto* by_task = held_out_by_task(arm, version);
+    if (by_task == nullptr) return chosen;
+    for (const auto& [task, samples] : *by_task) {
       const auto known = of_.tiers.find(task);
       if (!tier || (known != of_.tiers.end() && known->second == *tier)) chosen.push_back(&samples);
     }

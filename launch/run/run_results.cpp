@@ -83,12 +83,13 @@ class results_reader {
   // not comparable.
   void read_evaluations() {
     std::map<std::uint32_t, judged_by> versions;
+    counting_evaluations counting;
     pool_.each_evaluation_of_any_scope(
         [&](const evaluation_key& key, const record<schema::Evaluation>& e) {
           found_.measurements += e->getMeasurements().size();
           known_outcome& known = known_[{key.variant, index_of(key.device_type), key.scope}];
           if (key.judge >= known.judge) known = {key.judge, e->getOutcome(), e->getScore()};
-          if (counts(key) && !samples_.contains(task_id(e->getTaskId())))
+          if (counting.counts(key) && !samples_.contains(task_id(e->getTaskId())))
             count_evaluation(key, *e, versions[key.judge]);
         });
     if (versions.empty()) return;
@@ -103,14 +104,6 @@ class results_reader {
     for (auto& [where, row] : found_.tasks) {
       if (row.best) row.in_corpus = corpus_variants_.contains(variant_id(row.best->getVariantId()));
     }
-  }
-
-  // True for the evaluation that says what a variant of the run is worth: the full one, or its
-  // screening if there is no other. Full evaluations come first in the pool.
-  bool counts(const evaluation_key& key) const {
-    return key.scope == run_scope ||
-           (key.scope == screening_scope &&
-            !known_.contains({key.variant, indices_.at(key.device_type), run_scope}));
   }
 
   // What evaluations of one judge version add up to.

@@ -19,7 +19,10 @@ MODULES = (
     "layers_0", "layers_1", "encoder_fc", "block_conv", "net_0", "mlp_2",
 )  # fmt: skip
 ALONE = ("bias", "scale", "weight", "multiplier", "offset", "gamma", "beta", "scaling_factor")
-SIGNS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow"}
+SIGNS = {
+    ast.Add: ("add", "+"), ast.Sub: ("sub", "-"), ast.Mult: ("mul", "*"), ast.Div: ("div", "/"),
+    ast.Pow: ("pow", "**"),
+}  # fmt: skip
 # Operators whose dimensions and keepdim imports pass by position.
 REDUCES = ("sum", "mean", "amax", "amin", "logsumexp")
 ALONG = ("softmax", "log_softmax", "cumsum", "cumprod", "cummax", "sort")
@@ -48,8 +51,7 @@ class _Statements:
 
     def add(self, name, text):
         """Adds the statements that compute an expression, which had a name."""
-        result = self._operand(ast.parse(text, mode="eval").body)
-        self.known[name] = result
+        self.known[name] = self._operand(ast.parse(text, mode="eval").body)
 
     def _emit(self, stem, text):
         name = self.names.fresh(stem)
@@ -61,10 +63,9 @@ class _Statements:
             return self.known.get(node.id, node.id)
         if isinstance(node, ast.BinOp):
             left, right = self._operand(node.left), self._operand(node.right)
-            stem = SIGNS[type(node.op)]
+            stem, sign = SIGNS[type(node.op)]
             if stem == "sub" and isinstance(node.left, ast.Constant):
                 stem = "rsub"
-            sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
             return self._emit(stem, f"{left} {sign} {right}")
         if isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):
             return self._emit("neg", f"torch.neg({self._operand(node.operand)})")
@@ -104,7 +105,7 @@ def _argument_names(p, names, random):
         elif kind in "brv" and module is not None:
             ends = {"b": "bias", "r": "running_mean", "v": "running_var"}
             known[t["name"]] = names.fresh(f"{module}_{ends[kind]}")
-            module = module if kind == "r" or kind == "b" else None
+            module = None if kind == "v" else module
         else:
             known[t["name"]] = names.fresh(random.choice(ALONE))
     return known

@@ -1,5 +1,7 @@
 """Compares variants of a task in words, as the analysis of a document that improves on others."""
 
+from typing import NamedTuple
+
 import torch
 from cost_estimate import OperatorCosts
 from costs import program_us
@@ -47,14 +49,14 @@ def _kernels(variant):
     return f"{count} kernel{'' if count == 1 else 's'}"
 
 
-class Contrast:
+class Contrast(NamedTuple):
     """Two variants with their estimated speed-ups, and the document of a faster one.
 
     shown: pairs of an estimate and a text, the slower one first.
     """
 
-    def __init__(self, shown, document):
-        self.shown, self.document = shown, document
+    shown: list
+    document: str
 
 
 def contrast(lesson, variants, random):

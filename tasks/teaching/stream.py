@@ -97,14 +97,17 @@ class Stream:
             raise Unfit("its structure is excluded")
         lesson = Lesson(task.description(), o.device)
         material = {"name": task.name, "task": task.text(), "structure": structure}
-        if random.random() < o.contrast_share:
-            found = contrast(lesson, self._variants(lesson, VARIANTS_OF_CONTRAST), random)
-            if found is not None:
-                shown = [{"estimate": score, "document": text} for score, text in found.shown]
-                pair = {"shown": shown, "document": found.document}
-                return {**material, "documents": [], "contrast": pair}
-        documents = [v.text for v in self._variants(lesson, o.variants)]
-        return {**material, "documents": documents}
+        wants_contrast = random.random() < o.contrast_share
+        most = max(o.variants, VARIANTS_OF_CONTRAST) if wants_contrast else o.variants
+        variants = self._variants(lesson, most)
+        found = (
+            contrast(lesson, variants[:VARIANTS_OF_CONTRAST], random) if wants_contrast else None
+        )
+        if found is None:
+            return {**material, "documents": [v.text for v in variants[: o.variants]]}
+        shown = [{"estimate": score, "document": text} for score, text in found.shown]
+        pair = {"shown": shown, "document": found.document}
+        return {**material, "documents": [], "contrast": pair}
 
     def _tier_1_share(self, number):
         o = self.options

@@ -24,6 +24,8 @@ folder = pathlib.Path(words[words.index("--dir") + 1])
 folder.mkdir(exist_ok=True)
 with open(folder.parent / "calls", "a") as calls:
     calls.write(" ".join(words) + chr(10))
+if "fail=1" in words:
+    sys.exit(2)
 if "--resume" not in words:
     (folder / "config.toml").write_text("")
     sys.exit(3)
@@ -71,10 +73,10 @@ class Campaign(unittest.TestCase):
 
     def test_stops_at_a_run_that_fails(self):
         with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "out", "none-1").mkdir(parents=True)
-            pathlib.Path(folder, "out", "none-1", "config.toml").write_text("")
-            pathlib.Path(folder, "out", "none-1", "report.json").mkdir()
-            self.assertNotEqual(self.start(folder).returncode, 0)
+            ended = self.start(folder, "--set", "fail=1")
+            self.assertEqual(ended.returncode, 1)
+            self.assertIn("none-1.log", ended.stderr)
+            self.assertEqual(len(pathlib.Path(folder, "out", "calls").read_text().splitlines()), 1)
 
     def test_averages_seeds_before_it_compares_tasks(self):
         reports = [report({"a": 1.0, "b": 3.0}), report({"a": 2.0, "b": 5.0})]
