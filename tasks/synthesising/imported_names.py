@@ -9,16 +9,30 @@ import dataclasses
 
 SIZES = ("N", "M", "K", "L", "P", "Q", "R")
 INPUTS = {
-    "x": ("x", "x", "x", "input", "inputs", "a", "features", "hidden_states"),
-    "y": ("y", "b", "other", "targets", "residual", "mask"),
-    "i": ("indices", "index", "ids"),
+    "x": ("x", "x", "x", "x", "a", "input", "predictions", "features", "hidden_states"),
+    "y": ("y", "b", "b", "other", "targets", "residual", "add_input"),
+    "i": ("indices", "index", "ids", "targets"),
 }
 MODULES = (
     "conv", "conv1", "conv2d", "linear", "linear1", "fc", "fc1", "fc2", "gemm", "matmul", "proj",
-    "norm", "norm1", "group_norm", "layer_norm", "bn", "ln", "gate", "query", "value", "head",
+    "conv_transpose", "conv3d", "conv_transpose2d", "linear_layer", "batch_norm", "instance_norm",
+    "norm", "norm1", "group_norm", "layer_norm", "bn", "gn", "ln", "gate", "query", "value", "head",
     "layers_0", "layers_1", "encoder_fc", "block_conv", "net_0", "mlp_2",
 )  # fmt: skip
-ALONE = ("bias", "scale", "weight", "multiplier", "offset", "gamma", "beta", "scaling_factor")
+ALONE = (
+    "bias",
+    "scale",
+    "weight",
+    "multiplier",
+    "offset",
+    "gamma",
+    "beta",
+    "scaling_factor",
+    "bias",
+    "constant",
+    "subtract",
+    "scale1",
+)
 SIGNS = {
     ast.Add: ("add", "+"), ast.Sub: ("sub", "-"), ast.Mult: ("mul", "*"), ast.Div: ("div", "/"),
     ast.Pow: ("pow", "**"),
@@ -43,6 +57,11 @@ class _Names:
         return name
 
 
+def _in_parentheses(text):
+    """Returns an operand in parentheses if it is a number with a sign."""
+    return f"({text})" if "-" in text else text
+
+
 class _Statements:
     """Takes expressions apart. known: new names by old ones."""
 
@@ -62,7 +81,7 @@ class _Statements:
         if isinstance(node, ast.Name):
             return self.known.get(node.id, node.id)
         if isinstance(node, ast.BinOp):
-            left, right = self._operand(node.left), self._operand(node.right)
+            left, right = (_in_parentheses(self._operand(n)) for n in (node.left, node.right))
             stem, sign = SIGNS[type(node.op)]
             if stem == "sub" and isinstance(node.left, ast.Constant):
                 stem = "rsub"
@@ -73,8 +92,10 @@ class _Statements:
             left, right = self._operand(node.left), self._operand(node.comparators[0])
             return self._emit("gt", f"{left} > {right}")
         if isinstance(node, ast.Subscript):
-            index = ast.unparse(node.slice).strip("()")
-            return self._emit("getitem", f"{self._operand(node.value)}[{index}]")
+            index, value = ast.unparse(node.slice).strip("()"), self._operand(node.value)
+            if isinstance(node.slice, ast.Constant):
+                return f"{value}[{index}]"  # one of several results
+            return self._emit("select", f"{value}[{index}]")
         if isinstance(node, ast.Call):
             return self._call(node)
         return ast.unparse(node)

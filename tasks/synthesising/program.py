@@ -111,7 +111,7 @@ class Program:
         """How hard the program is: 1 or 2.
 
         Programs of tier 1 have few statements, on matrices and vectors alone. So they have no
-        convolutions, no pooling and no norms over groups of channels.
+        convolutions and no pooling.
         """
         is_flat = all(v.rank <= 2 for v in self.values)
         return 1 if is_flat and len(self.words) <= MOST_STATEMENTS_OF_TIER_1 else 2

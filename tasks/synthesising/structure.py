@@ -13,7 +13,7 @@ LONGEST_GRAM = 3
 # Operators that only look at memory in another way.
 VIEWS = {
     "alias", "expand", "expand_as", "flatten", "contiguous", "detach", "permute", "reshape",
-    "select", "slice", "squeeze", "t", "transpose", "unsqueeze", "view", "view_as", "to",
+    "numpy_T", "select", "slice", "squeeze", "t", "transpose", "unsqueeze", "view", "view_as", "to",
 }  # fmt: skip
 # Names of one operation.
 SAME = {

@@ -136,7 +136,7 @@ class Lines(unittest.TestCase):
                 if re.match(r"    t\d+ = ", body[0]):  # imported ones have more
                     self.assertLessEqual(len(body), 5)
                 self.assertLessEqual(max(ranks), 2)
-                self.assertNotRegex(task["reference"], r"conv\d|_pool\d|group_norm")
+                self.assertNotRegex(task["reference"], r"conv\d|_pool\d|instance_norm")
             else:
                 self.assertTrue(len(body) > 5 or max(ranks) > 2, one["name"])
 
@@ -195,7 +195,7 @@ class Lines(unittest.TestCase):
                     re.MULTILINE,
                 )
                 for name, passed in launches:
-                    said = re.search(rf"\b{name}: (?:(.*?) of )?(.*?) -> (\w+), ", plan)
+                    said = re.search(rf"\b{name}: (?:([^>]*?) of )?([^>]*?) -> (\w+), ", plan)
                     self.assertTrue(said, (name, plan))
                     tensors = {*said[2].split(", "), said[3]}
                     self.assertTrue(tensors <= set(passed.split(", ")), (plan, passed))
@@ -231,8 +231,10 @@ CHAIN = {
 class Variants(unittest.TestCase):
     def test_differ_in_structure(self):
         counts = []
-        for number in range(24):
+        for number in range(30):
             task = described(line(number)["task"])
+            if task["reference"].count(" = ") < 3:
+                continue  # of a single operator there is little to vary
             lesson = Lesson(task, "cuda")
             variants, _ = lesson.variants(range(3, 15), 1, 12)
             documents = [v.text for v in variants]
