@@ -100,6 +100,7 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
     std::vector<place> places;
     std::set<std::uint64_t> versions;
     std::map<Arm, std::uint32_t> samples;
+    bool is_held_out;
   };
   const auto set_of = [](const capnp::List<std::uint64_t>::Reader& versions) {
     return std::set<std::uint64_t>(versions.begin(), versions.end());
@@ -109,12 +110,14 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
                                     set_of(request.getHeldOutVersions()),
                                     {{Arm::SAMPLED, request.getHeldOutSamples()},
                                      {Arm::BARE, request.getHeldOutBareSamples()},
-                                     {Arm::GREEDY, std::min(request.getGreedySamples(), 1U)}}},
+                                     {Arm::GREEDY, std::min(request.getGreedySamples(), 1U)}},
+                                    true},
                                    {places_of(spread(tasks_, request.getTasks())),
                                     set_of(request.getVersions()),
                                     {{Arm::SAMPLED, request.getSamples()},
                                      {Arm::BARE, request.getBareSamples()},
-                                     {Arm::GREEDY, request.getGreedySamples()}}}};
+                                     {Arm::GREEDY, request.getGreedySamples()}},
+                                    false}};
   std::set<std::uint64_t> versions;
   for (const part& one : parts) versions.insert(one.versions.begin(), one.versions.end());
   const std::size_t before = comparisons_.size();
@@ -126,7 +129,8 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
         for (std::size_t sample = 0; sample < samples; ++sample) {
           for (const place& where : one.places) {
             if (one.versions.contains(version))
-              comparisons_.push_back({where, Stage::COMPARISON, version, draw, 1, arm});
+              comparisons_.push_back(
+                  {where, Stage::COMPARISON, version, draw, 1, arm, one.is_held_out});
             ++draw;
           }
         }

@@ -47,6 +47,7 @@ class draw_schedule {
     std::size_t comparison = 0;  // index of the draw that all compared versions share
     std::uint32_t samples = 0;
     schema::Draw::Arm arm = schema::Draw::Arm::SAMPLED;
+    bool is_held_out = false;
   };
 
   // `tasks` are those that the run learns from. `held_out` are drawn for in comparisons alone.
@@ -71,6 +72,15 @@ class draw_schedule {
   std::optional<assignment> next(Stage stage, std::uint64_t version, std::size_t waiting,
                                  std::size_t ready,
                                  const std::map<std::string, std::size_t>& waiting_by_type);
+
+  // Returns the place that next() will return if it is of a held-out task in a comparison whose
+  // prompt may show exemplars. A held-out task has few, and its draws should wait for all of them.
+  const place* next_held_out() const {
+    if (comparisons_.empty()) return nullptr;
+    const assignment& first = comparisons_.front();
+    const bool shows_exemplars = first.is_held_out && first.arm != schema::Draw::Arm::BARE;
+    return shows_exemplars ? &first.where : nullptr;
+  }
 
   // Returns true if no further group can become ready until the learner consumes some: no draw is
   // outstanding, no group waits, and the ready groups leave no room (or every draw of a comparison

@@ -120,6 +120,8 @@ void pool_requests::serve_draws(std::uint64_t now_ms) {
   std::map<std::string, std::size_t> waiting;
   for (const auto& [type, counts] : pool_->waiting_by_type()) waiting[type] = counts.all;
   while (!draws_.empty()) {
+    const draw_schedule::place* const compared = schedule_->next_held_out();
+    if (compared != nullptr && pool_->awaits_corpus(compared->task, compared->device_type)) return;
     const auto what = schedule_->next(stage, (*head)->getVersion(), pool_->waiting_drawn_groups(),
                                       pool_->ready_groups(stage, trained_), waiting);
     if (!what) return;

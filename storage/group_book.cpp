@@ -46,6 +46,7 @@ group_book::group_book(database& db, std::map<group_id, waiting_group> waiting,
   for (auto& [id, group] : waiting_) {
     const auto stored = db.get<schema::RolloutGroup>(family::groups, key_of(id));
     group.is_drawn = !stored || stage_of(**stored) != Stage::SFT;
+    if (stored) group.task = task_id((*stored)->getDraw().getTaskId());
     count_waiting(group, 1);
   }
   db.scan<schema::ReadyGroup>(
@@ -74,6 +75,10 @@ void group_book::count_waiting(const waiting_group& group, int by) {
   waiting_counts& counts = waiting_by_type_[group.device_type];
   counts.all += static_cast<std::size_t>(by);
   counts.drawn += static_cast<std::size_t>(group.is_drawn ? by : 0);
+  if (group.is_drawn) return;
+  const auto corpus = waiting_corpus_.try_emplace({group.device_type, group.task}, 0).first;
+  corpus->second += static_cast<std::size_t>(by);
+  if (corpus->second == 0) waiting_corpus_.erase(corpus);
 }
 
 bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t waits_for) {
@@ -83,7 +88,7 @@ bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t wa
   }
   const group_id id(group.getId());
   waiting_[id] = {waits_for, std::string(view(group.getDraw().getDeviceType())),
-                  stage_of(group) != Stage::SFT};
+                  stage_of(group) != Stage::SFT, task_id(group.getDraw().getTaskId())};
   count_waiting(waiting_[id], 1);
   store(id, schema::GroupProgress::State::PENDING, 0, 0);
   return false;

@@ -43,6 +43,7 @@ class group_book {
     std::size_t missing = 0;  // number of missing evaluations
     std::string device_type;
     bool is_drawn = true;  // a draw made it; false for a corpus group
+    task_id task;
   };
   // Numbers of waiting groups.
   struct waiting_counts {
@@ -66,6 +67,10 @@ class group_book {
   const std::map<std::uint64_t, ready_group>& ready() const { return ready_; }
   // Number of waiting groups per device type.
   const std::map<std::string, waiting_counts>& waiting_by_type() const { return waiting_by_type_; }
+  // Returns true if a corpus group of a task waits for an evaluation on a device type.
+  bool awaits_corpus(const task_id& task, const std::string& device_type) const {
+    return waiting_corpus_.contains({device_type, task});
+  }
   std::uint64_t next_sequence() const { return next_sequence_; }
 
   // Drops the groups of a stage that no step has consumed: ready groups at once, waiting groups
@@ -87,6 +92,8 @@ class group_book {
   database* db_;
   std::map<group_id, waiting_group> waiting_;
   std::map<std::string, waiting_counts> waiting_by_type_;
+  // Numbers of waiting corpus groups by device type and task.
+  std::map<std::pair<std::string, task_id>, std::size_t> waiting_corpus_;
   std::set<group_id> unwanted_;                     // waiting groups to drop
   std::map<std::uint64_t, ready_group> ready_;      // by place in the queue
   std::map<group_id, std::uint64_t> ready_places_;  // the keys of ready_

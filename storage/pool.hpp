@@ -138,6 +138,9 @@ class pool {
   const std::map<std::string, group_book::waiting_counts>& waiting_by_type() const {
     return book_.waiting_by_type();
   }
+  bool awaits_corpus(const task_id& task, const std::string& device_type) const {
+    return book_.awaits_corpus(task, device_type);
+  }
   // Number of ready groups of a stage that are not among these.
   std::size_t ready_groups(Stage stage, const std::set<group_id>& without = {}) const;
   // Numbers of groups that take() has dropped since the pool was opened, by device type.

@@ -143,6 +143,31 @@ TEST_F(DrawSchedule, AComparisonHasItsArmsAndItsHeldOutTasks) {
   for (const auto& [draw, places] : by_draw) EXPECT_EQ(places.size(), 1U) << "draw " << draw;
 }
 
+TEST_F(DrawSchedule, SaysWhichHeldOutPlaceShowsExemplarsNext) {
+  draw_schedule s({{1, 0}}, {0, 16, 1000}, {{9, 0}});
+  s.change_devices("a", 1);
+  EXPECT_EQ(s.next_held_out(), nullptr) << "nothing is compared";
+  record_builder<schema::ComparisonRequest> request(*comparison({9}, 2));
+  request->initHeldOutVersions(1).set(0, 9);
+  request->setHeldOutSamples(1);
+  request->setHeldOutBareSamples(2);
+  const std::size_t groups = s.compare(*request.finish());
+  std::size_t places = 0;
+  for (std::size_t i = 0; i < groups; ++i) {
+    const draw_schedule::place* const held_out = s.next_held_out();
+    const std::optional<draw_schedule::place> expected =
+        held_out == nullptr ? std::nullopt : std::optional(*held_out);
+    const auto next = s.next(Stage::COMPARISON, 9, 0, 0, {});
+    ASSERT_TRUE(next);
+    EXPECT_EQ(expected.has_value(), next->is_held_out && next->arm != schema::Draw::Arm::BARE);
+    if (expected) {
+      EXPECT_EQ(*expected, next->where);
+    }
+    places += expected ? 1 : 0;
+  }
+  EXPECT_EQ(places, 1U) << "learned tasks and prompts without exemplars wait for nothing";
+}
+
 TEST_F(DrawSchedule, AComparisonOfSomeTasksSpreadsThemEvenly) {
   std::vector<task_id> tasks;
   for (std::uint64_t i = 0; i < 10; ++i) tasks.push_back({i, 0});

@@ -136,16 +136,22 @@ TEST_F(PoolTest, GroupsOfTheCorpusAreCountedApartWhileTheyWait) {
   first_version();
   group_options corpus;
   corpus.origin = schema::RolloutGroup::Origin::CORPUS;
-  submit(make_group({"a"}, corpus));
+  const auto of_corpus = submit(make_group({"a"}, corpus));
   const auto jobs = submit(make_group({"b"}));
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(pool_->waiting_groups(), 2U);
     EXPECT_EQ(pool_->waiting_drawn_groups(), 1U);
+    EXPECT_TRUE(pool_->awaits_corpus(the_task(), the_device()));
+    EXPECT_FALSE(pool_->awaits_corpus(the_task(), "another type"));
+    EXPECT_FALSE(pool_->awaits_corpus({77, 7}, the_device()));
     open();  // the numbers are the same after a restart
   }
   finish_all(jobs, 2.0);
   EXPECT_EQ(pool_->waiting_drawn_groups(), 0U);
   EXPECT_EQ(pool_->waiting_groups(), 1U);
+  EXPECT_TRUE(pool_->awaits_corpus(the_task(), the_device())) << "draws do not count";
+  finish_all(of_corpus, 2.0);
+  EXPECT_FALSE(pool_->awaits_corpus(the_task(), the_device()));
 }
 
 TEST_F(PoolTest, ABatchSaysHowFastItsVariantsAreBesideEveryBaseline) {
