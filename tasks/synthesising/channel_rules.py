@@ -4,7 +4,7 @@ import math
 
 from program import scaled
 
-# Of each kind of side: how likely a window is of another size along another dimension.
+# The share of windows whose widths differ between dimensions.
 UNEQUAL_SHARE = 0.25
 
 

@@ -100,7 +100,7 @@ def norm(p, v):
 
 
 def along(p, v):
-    """A softmax, a running sum or product along a dimension."""
+    """A softmax, or a running sum or product, along a dimension."""
     if v.rank < 2:
         return None
     name = p.random.choice(("softmax", "softmax", "log_softmax", "cumsum", "cumprod"))
@@ -124,7 +124,7 @@ def extreme(p, v):
 
 
 def kept_reduction(p, v):
-    """A reduction along the channels or along all later dimensions, which stay as ones."""
+    """A reduction along the channels or along all later dimensions, which usually stay as ones."""
     if v.rank < 2:
         return None
     name = p.random.choice(("sum", "mean", "logsumexp", "amax", "prod"))
@@ -140,7 +140,7 @@ def kept_reduction(p, v):
 
 
 def residual(p, v):
-    """Joins the value with an earlier one, or with an operator of itself."""
+    """Joins the value with an earlier one of its shape."""
     others = [u for u in p.values if u.shape == v.shape and u.kind == "float" and u.name != v.name]
     sign, words = p.random.choice((("+", "sum"), ("*", "product"), ("-", "difference")))
     if not others:
