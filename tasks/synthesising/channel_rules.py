@@ -58,7 +58,7 @@ def convolution(p, v):
         if sides is None:
             return None
     fan = channels // groups * math.prod(widths)
-    weight = p.parameter((out, channels // groups, *widths), "w", scaled(1 / math.sqrt(fan)))
+    weight = p.parameter((out, channels // groups, *widths), "w", scaled(fan))
     options = [strides, paddings, dilations, groups]
     defaults = [[1] * n, [0] * n, [1] * n, None if p.random.random() < 0.2 else 1]
     text = _call(f"conv{n}d", [v.name, weight.name, _bias(p, out)], options, defaults)
@@ -86,7 +86,7 @@ def transposed_convolution(p, v):
     if None in sides:
         return None
     fan = channels // groups * math.prod(widths)
-    weight = p.parameter((channels, out // groups, *widths), "w", scaled(1 / math.sqrt(fan)))
+    weight = p.parameter((channels, out // groups, *widths), "w", scaled(fan))
     options = [[stride] * n, paddings, [more] * n, groups, [dilation] * n]
     defaults = [[1] * n, [0] * n, [0] * n, 1, [1] * n]
     text = _call(f"conv_transpose{n}d", [v.name, weight.name, _bias(p, out)], options, defaults)

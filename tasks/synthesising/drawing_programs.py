@@ -2,31 +2,9 @@
 
 from typing import NamedTuple
 
-from channel_rules import (
-    channel_bias,
-    channel_norm,
-    convolution,
-    global_mean,
-    pooling,
-    transposed_convolution,
-)
-from network_rules import (
-    along,
-    arithmetic,
-    cross_entropy,
-    extreme,
-    kept_reduction,
-    layer,
-    layer_norm,
-    norm,
-    product,
-    residual,
-    scalar_parameter,
-    whole_loss,
-    with_input,
-    written_out,
-)
-from operator_rules import RULES, unary
+import channel_rules as channels
+import network_rules as networks
+import operator_rules as operators
 from program import Program
 
 MOST_DRAWS = 200  # of programs until one has the wanted tier
@@ -94,59 +72,95 @@ class Style(NamedTuple):
     steps: dict
 
 
+ANY_RULES = {
+    operators.unary: 8,
+    operators.affine: 3,
+    operators.binary: 6,
+    operators.broadcast: 3,
+    operators.reduction: 4,
+    operators.softmax: 2,
+    operators.row_norm: 2,
+    operators.linear: 4,
+    operators.gram: 1,
+    operators.attention: 1,
+    channels.convolution: 5,
+    channels.transposed_convolution: 1,
+    channels.channel_bias: 3,
+    channels.channel_norm: 2,
+    channels.pooling: 2,
+    channels.global_mean: 1,
+    operators.scan: 2,
+    operators.gather: 1,
+    operators.shift: 1,
+    operators.loss: 2,
+    operators.outer: 1,
+    operators.sum_of_product_in_vain: 1,
+    operators.diagonal_product_in_vain: 1,
+    operators.triangle_in_vain: 1,
+    operators.identity_in_vain: 2,
+    operators.last_of_scan_in_vain: 1,
+    operators.sorted_extreme_in_vain: 1,
+}
 # Chains of any operators. There are few programs of two steps, and hardly any of one.
 ANY = Style(
     {_matrix: 8, _vector: 1, _sequence: 4, _image: 4, _signal: 2, _volume: 1},
-    RULES,
-    RULES,
+    ANY_RULES,
+    ANY_RULES,
     {2: 1, 3: 3, 4: 3, 5: 3, 6: 3, 7: 3},
 )
 # A layer, and what networks have after it.
 NETWORK = Style(
     {_features: 8, _image: 5, _volume: 5, _signal: 1, _sequence: 1},
-    {layer: 6, convolution: 4, transposed_convolution: 4},
+    {networks.layer: 6, channels.convolution: 4, channels.transposed_convolution: 4},
     {
-        unary: 8,
-        arithmetic: 5,
-        written_out: 5,
-        channel_bias: 3,
-        channel_norm: 4,
-        layer_norm: 1,
-        scalar_parameter: 1,
-        pooling: 3,
-        global_mean: 2,
-        along: 2,
-        extreme: 2,
-        kept_reduction: 4,
-        residual: 2,
-        with_input: 1,
-        layer: 1,
-        convolution: 1,
+        operators.unary: 8,
+        networks.arithmetic: 5,
+        networks.written_out: 5,
+        channels.channel_bias: 3,
+        channels.channel_norm: 4,
+        networks.layer_norm: 1,
+        networks.scalar_parameter: 1,
+        channels.pooling: 3,
+        channels.global_mean: 2,
+        networks.along: 2,
+        networks.extreme: 2,
+        networks.kept_reduction: 4,
+        networks.residual: 2,
+        networks.with_input: 1,
+        networks.layer: 1,
+        channels.convolution: 1,
     },
     {2: 2, 3: 4, 4: 4, 5: 3, 6: 2},
 )
 # One operator that modules are named after, or two.
 SINGLE_RULES = {
-    unary: 3,
-    written_out: 2,
-    norm: 2,
-    along: 2,
-    extreme: 1,
-    kept_reduction: 2,
-    whole_loss: 2,
-    cross_entropy: 0.4,
-    product: 4,
-    layer: 1,
-    layer_norm: 1,
-    channel_norm: 2,
-    convolution: 5,
-    transposed_convolution: 4,
-    pooling: 4,
+    operators.unary: 3,
+    networks.written_out: 2,
+    networks.norm: 2,
+    networks.along: 2,
+    networks.extreme: 1,
+    networks.kept_reduction: 2,
+    networks.whole_loss: 2,
+    networks.cross_entropy: 0.4,
+    networks.product: 4,
+    networks.layer: 1,
+    networks.layer_norm: 1,
+    channels.channel_norm: 2,
+    channels.convolution: 5,
+    channels.transposed_convolution: 4,
+    channels.pooling: 4,
 }
 SINGLE = Style(
     {_matrix: 5, _features: 1, _array: 3, _sequence: 1, _image: 4, _signal: 2, _volume: 3},
     SINGLE_RULES,
-    {unary: 3, arithmetic: 2, norm: 1, along: 1, kept_reduction: 1, pooling: 1},
+    {
+        operators.unary: 3,
+        networks.arithmetic: 2,
+        networks.norm: 1,
+        networks.along: 1,
+        networks.kept_reduction: 1,
+        channels.pooling: 1,
+    },
     {1: 3, 2: 2},
 )
 STYLES, SHARES = (ANY, NETWORK, SINGLE), (5, 4, 2)

@@ -2,10 +2,8 @@
 products of two inputs, and operators with a number.
 """
 
-import math
-
 from expressions import filled
-from program import scaled
+from program import reduced, scaled
 
 SCALARS = (0.1, 0.5, 1.5, 2.0, 3.0, 10.0)
 ARITHMETIC = {
@@ -37,6 +35,7 @@ NORMS = {
     "rows of length one": "x / torch.linalg_vector_norm(x, 2, [D], True)",
     "RMS norm": "x / torch.sqrt(torch.mean(x ** 2, dim=[D], keepdim=True) + 1e-05)",
 }
+JOINS = {"sum": "+", "product": "*", "difference": "-"}
 # Numbers for two tensors `x` and `y` of one shape.
 WHOLE_LOSSES = {
     "mean squared error": "torch.mean((x - y) ** 2)",
@@ -71,15 +70,21 @@ def scalar_parameter(p, v):
     return p.let(f"{v.name} {sign} {number.name}", v.shape, f"{words} that is a parameter")
 
 
+def linear_layer(p, v, out, has_bias):
+    """Returns the value after a linear layer with this many columns."""
+    wide = v.shape[-1]
+    weight = p.parameter((out, wide), "w", scaled(wide))
+    bias = f", {p.parameter((out,), 'b').name}" if has_bias else ""
+    text = f"torch.linear({v.name}, {weight.name}{bias})"
+    return p.let(text, (*v.shape[:-1], out), f"linear layer with {out} columns")
+
+
 def layer(p, v):
     """A linear layer on features, with or without a bias."""
     if v.rank not in (2, 3) or not isinstance(v.shape[-1], int) or v.shape[-1] < 8:
         return None
-    wide, out = v.shape[-1], p.random.choice((16, 64, 128, 256, 512, 1024))
-    weight = p.parameter((out, wide), "w", scaled(1 / math.sqrt(wide)))
-    bias = f", {p.parameter((out,), 'b').name}" if p.random.random() < 0.85 else ""
-    text = f"torch.linear({v.name}, {weight.name}{bias})"
-    return p.let(text, (*v.shape[:-1], out), f"linear layer with {out} columns")
+    out = p.random.choice((16, 64, 128, 256, 512, 1024))
+    return linear_layer(p, v, out, p.random.random() < 0.85)
 
 
 def layer_norm(p, v):
@@ -118,7 +123,7 @@ def extreme(p, v):
         p.random.randrange(1, v.rank),
         p.random.random() < 0.5,
     )
-    shape = [1 if i == d else s for i, s in enumerate(v.shape) if keeps or i != d]
+    shape = reduced(v.shape, [d], keeps)
     text = f"torch.{name}({v.name}, {d}{', True' if keeps else ''})[0]"
     return p.let(text, shape, f"{name} along {d}")
 
@@ -135,18 +140,20 @@ def kept_reduction(p, v):
     else:
         keeps = p.random.random() < 0.7
         text = f"torch.{name}({v.name}, dim={dims}, keepdim={keeps})"
-    shape = [1 if i in dims else s for i, s in enumerate(v.shape) if keeps or i not in dims]
+    shape = reduced(v.shape, dims, keeps)
     return p.let(text, shape, f"{name} along {dims}")
 
 
 def residual(p, v):
     """Joins the value with an earlier one of its shape."""
-    others = [u for u in p.values if u.shape == v.shape and u.kind == "float" and u.name != v.name]
-    sign, words = p.random.choice((("+", "sum"), ("*", "product"), ("-", "difference")))
+    others = p.others_like(v)
+    words = p.random.choice(list(JOINS))
     if not others:
         return None
     return p.let(
-        f"{v.name} {sign} {p.random.choice(others).name}", v.shape, f"{words} with a result"
+        f"{v.name} {JOINS[words]} {p.random.choice(others).name}",
+        v.shape,
+        f"{words} with a result",
     )
 
 
@@ -155,9 +162,9 @@ def with_input(p, v):
     given = {d for t in p.inputs + p.parameters for d in t["shape"]}
     if len(p.inputs) > 2 or not all(isinstance(d, int) or d in given for d in v.shape):
         return None
-    sign, words = p.random.choice((("+", "sum"), ("*", "product"), ("-", "difference")))
+    words = p.random.choice(list(JOINS))
     other = p.input(v.shape, "y")
-    return p.let(f"{v.name} {sign} {other.name}", v.shape, f"{words} with an input")
+    return p.let(f"{v.name} {JOINS[words]} {other.name}", v.shape, f"{words} with an input")
 
 
 def whole_loss(p, v):
@@ -185,9 +192,7 @@ def product(p, v):
     columns = p.size("K", p.random.choice((64, 128, 256, 512, 1024)))
     if v.rank == 3:
         batch = [v.shape[0]] if p.random.random() < 0.6 else []
-        other = p.input(
-            (*batch, inner, columns), "y", scaled(1 / math.sqrt(p.timed.get(inner, inner)))
-        )
+        other = p.input((*batch, inner, columns), "y", scaled(p.timed_size(inner)))
         name = "bmm" if batch else "matmul"
         return p.let(f"torch.{name}({v.name}, {other.name})", (*v.shape[:2], columns), "product")
     left, rows, shape = v.name, v.shape[0], (inner, columns)
@@ -195,7 +200,7 @@ def product(p, v):
         left, rows, shape = f"torch.numpy_T({v.name})", inner, (v.shape[0], columns)
     is_turned = p.random.random() < 0.3
     inner = shape[0]
-    deviation = scaled(1 / math.sqrt(p.timed.get(inner, inner)))
+    deviation = scaled(p.timed_size(inner))
     other = p.input(shape[::-1] if is_turned else shape, "y", deviation)
     right = f"torch.numpy_T({other.name})" if is_turned else other.name
     return p.let(f"torch.matmul({left}, {right})", (rows, columns), "product of two inputs")

@@ -1,23 +1,15 @@
-"""The operators that programs are drawn from, as a table of rules.
+"""Rules for operators on values of any shape.
 
 A rule takes a program and its current value, and returns the next value, or None if it does not
-fit.
-`RULES` has the weight of each. Rules whose names end in `_in_vain` make work that a good variant
-need not do: an algebraic identity, or a step that another one undoes.
+fit. Rules whose names end in `_in_vain` make work that a good variant need not do: an algebraic
+identity, or a step that another one undoes.
 """
 
 import math
 
-from channel_rules import (
-    channel_bias,
-    channel_norm,
-    convolution,
-    global_mean,
-    pooling,
-    transposed_convolution,
-)
 from expressions import BINARY, LOSSES, REDUCTIONS, UNARY, filled
-from program import scaled
+from network_rules import linear_layer
+from program import reduced, scaled
 
 
 def unary(p, v):
@@ -33,7 +25,7 @@ def affine(p, v):
 def binary(p, v):
     """Joins the value with an earlier one of its shape, a new input or a vector of parameters."""
     words = p.random.choice(list(BINARY))
-    others = [u for u in p.values if u.shape == v.shape and u.kind == "float" and u.name != v.name]
+    others = p.others_like(v)
     kind = p.random.random()
     if others and kind < 0.5:
         other = p.random.choice(others)
@@ -53,7 +45,7 @@ def broadcast(p, v):
         return None
     d = p.random.randrange(1, v.rank)
     words, joined = p.random.choice(list(REDUCTIONS)), p.random.choice(list(BINARY))
-    kept = [1 if i == d else s for i, s in enumerate(v.shape)]
+    kept = reduced(v.shape, [d], True)
     part = p.let(
         filled(REDUCTIONS[words], x=v.name, D=str(d), K="True"), kept, f"{words} along {d}"
     )
@@ -65,7 +57,7 @@ def reduction(p, v):
         return None
     d = p.random.randrange(1, v.rank)
     words = p.random.choice(list(REDUCTIONS))
-    shape = [s for i, s in enumerate(v.shape) if i != d]
+    shape = reduced(v.shape, [d], False)
     return p.let(
         filled(REDUCTIONS[words], x=v.name, D=str(d), K="False"), shape, f"{words} along {d}"
     )
@@ -114,15 +106,12 @@ def linear(p, v):
     if v.rank not in (2, 3) or v.kind != "float":
         return None
     out = p.random.choice((64, 128, 256, 512, 1024))
-    inner = p.timed.get(v.shape[-1], v.shape[-1])
+    inner = p.timed_size(v.shape[-1])
     if inner < 16:
         return None
     if p.random.random() < 0.4 and isinstance(v.shape[-1], int):
-        weight = p.parameter((out, v.shape[-1]), "w", scaled(1 / math.sqrt(inner)))
-        bias = p.parameter((out,), "b")
-        text = f"torch.linear({v.name}, {weight.name}, {bias.name})"
-        return p.let(text, (*v.shape[:-1], out), f"linear layer with {out} columns")
-    weight = p.parameter((v.shape[-1], out), "w", scaled(1 / math.sqrt(inner)))
+        return linear_layer(p, v, out, True)
+    weight = p.parameter((v.shape[-1], out), "w", scaled(inner))
     text, words = f"torch.matmul({v.name}, {weight.name})", f"product with {out} columns"
     if p.random.random() < 0.6:
         bias = p.parameter((out,), "b")
@@ -132,21 +121,21 @@ def linear(p, v):
 
 def gram(p, v):
     """Products of all pairs of rows inside of a batch."""
-    if v.rank != 3 or p.timed.get(v.shape[1], v.shape[1]) > 1024:
+    if v.rank != 3 or p.timed_size(v.shape[1]) > 1024:
         return None
-    inner = p.timed.get(v.shape[2], v.shape[2])
+    inner = p.timed_size(v.shape[2])
     text = f"torch.bmm({v.name}, {v.name}.transpose(1, 2)) * {1 / math.sqrt(inner):.4g}"
     return p.let(text, (v.shape[0], v.shape[1], v.shape[1]), "products of all pairs of rows")
 
 
 def attention(p, v):
     """Attention of a sequence to itself with products of weights, with or without a mask."""
-    if v.rank != 3 or p.timed.get(v.shape[1], v.shape[1]) > 1024:
+    if v.rank != 3 or p.timed_size(v.shape[1]) > 1024:
         return None
-    inner, width = p.timed.get(v.shape[2], v.shape[2]), p.random.choice((32, 64))
+    inner, width = p.timed_size(v.shape[2]), p.random.choice((32, 64))
     made = []
     for name in ("query", "key", "value"):
-        weight = p.parameter((v.shape[2], width), "w", scaled(1 / math.sqrt(inner)))
+        weight = p.parameter((v.shape[2], width), "w", scaled(inner))
         made.append(p.let(f"torch.matmul({v.name}, {weight.name})", (*v.shape[:2], width), name))
     q, k, u = (m.name for m in made)
     square = (v.shape[0], v.shape[1], v.shape[1])
@@ -222,8 +211,8 @@ def sum_of_product_in_vain(p, v):
     """Sums the columns of a product: the weights may be summed first."""
     if v.rank != 2:
         return None
-    inner = p.timed.get(v.shape[1], v.shape[1])
-    weight = p.parameter((v.shape[1], 512), "w", scaled(1 / math.sqrt(inner)))
+    inner = p.timed_size(v.shape[1])
+    weight = p.parameter((v.shape[1], 512), "w", scaled(inner))
     made = p.let(f"torch.matmul({v.name}, {weight.name})", (v.shape[0], 512), "product")
     name = p.random.choice(("sum", "mean"))
     return p.let(f"torch.{name}({made.name}, dim=[1])", v.shape[:1], f"{name} of its columns")
@@ -243,7 +232,7 @@ def triangle_in_vain(p, v):
     if v.rank != 2 or not isinstance(v.shape[1], str):
         return None
     inner = p.timed[v.shape[1]]
-    weight = p.parameter((v.shape[1], v.shape[1]), "w", scaled(1 / math.sqrt(inner)))
+    weight = p.parameter((v.shape[1], v.shape[1]), "w", scaled(inner))
     name = p.random.choice(("tril", "triu"))
     return p.let(
         f"torch.matmul({v.name}, torch.{name}({weight.name}))", v.shape, "product with a triangle"
@@ -282,39 +271,7 @@ def last_of_scan_in_vain(p, v):
 
 
 def sorted_extreme_in_vain(p, v):
-    if v.rank != 2 or p.timed.get(v.shape[1], v.shape[1]) > 2048:
+    if v.rank != 2 or p.timed_size(v.shape[1]) > 2048:
         return None
     made = p.let(f"torch.sort({v.name}, dim=1)[0]", v.shape, "sorted rows")
     return p.let(f"{made.name}[:, {p.random.choice((0, -1))}]", v.shape[:1], "their extreme")
-
-
-# Weights of the rules.
-RULES = {
-    unary: 8,
-    affine: 3,
-    binary: 6,
-    broadcast: 3,
-    reduction: 4,
-    softmax: 2,
-    row_norm: 2,
-    linear: 4,
-    gram: 1,
-    attention: 1,
-    convolution: 5,
-    transposed_convolution: 1,
-    channel_bias: 3,
-    channel_norm: 2,
-    pooling: 2,
-    global_mean: 1,
-    scan: 2,
-    gather: 1,
-    shift: 1,
-    loss: 2,
-    outer: 1,
-    sum_of_product_in_vain: 1,
-    diagonal_product_in_vain: 1,
-    triangle_in_vain: 1,
-    identity_in_vain: 2,
-    last_of_scan_in_vain: 1,
-    sorted_extreme_in_vain: 1,
-}

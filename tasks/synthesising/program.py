@@ -1,15 +1,21 @@
 """Programs that are being drawn: values with symbolic shapes, and the statements that make them."""
 
 import dataclasses
+import math
 
 # Sizes of cases that are not timed: odd ones, so that programs which rely on multiples show.
 SMALL_SIZES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 MOST_STATEMENTS_OF_TIER_1 = 5
 
 
-def scaled(deviation):
-    """Returns how weights with this standard deviation are drawn."""
-    return ("normal", 0.0, round(deviation, 4))
+def scaled(fan_in):
+    """Returns how weights are drawn of which a result sums up this many."""
+    return ("normal", 0.0, round(1 / math.sqrt(fan_in), 4))
+
+
+def reduced(shape, dims, keeps):
+    """Returns a shape after a reduction of these dimensions, which may stay as ones."""
+    return [1 if i in dims else s for i, s in enumerate(shape) if keeps or i not in dims]
 
 
 class Unfit(Exception):
@@ -73,6 +79,14 @@ class Program:
         for case in cases:
             case[name] = change(case[size])
         return name
+
+    def timed_size(self, size):
+        """Returns a size, a number or a name, in the timed case."""
+        return self.timed.get(size, size)
+
+    def others_like(self, v):
+        """Returns the other floating-point values with the shape of a value."""
+        return [u for u in self.values if u.shape == v.shape and u.kind == "float" and u != v]
 
     def given(self, case):
         """Returns the sizes of a case that the shapes of its arguments name."""
