@@ -1,7 +1,7 @@
 """Calls of ATen that a host program makes, and what is computed once from the parameters."""
 
 import torch
-from dims import Dim, stepped
+from dims import Dim, transposed_window_size, window_size
 from rules import by_channel, numbers, rule, tensor
 from values import Unsupported, Value
 
@@ -124,7 +124,7 @@ def convolution(c, x, weight, bias=None, *rest):
     """ATen adds the bias in a kernel of its own; here the kernel that follows does."""
     adds_later = bias is not None and c.facts["device"] == "cuda"
     name, operator = c.facts["name"], c.facts["operator"]
-    sizes = convolved_sizes(operator in TRANSPOSED, x, weight, *rest)
+    sizes = convolved_sizes(c, operator in TRANSPOSED, x, weight, *rest)
     x = with_channels_last(c, x)
     call = AtenCall(name, operator, [x, weight, None if adds_later else bias, *rest])
     out = convolved(c, call, sizes)
@@ -169,7 +169,7 @@ def convolved(c, call, sizes):
     return c.b.permuted(dense, LAST_TO_FIRST)
 
 
-def convolved_sizes(is_transposed, x, weight, stride=1, padding=0, *rest):
+def convolved_sizes(c, is_transposed, x, weight, stride=1, padding=0, *rest):
     """The sizes of a convolution's result, said by those of its input."""
     rank = x.rank - 2
     if isinstance(padding, str):
@@ -186,11 +186,11 @@ def convolved_sizes(is_transposed, x, weight, stride=1, padding=0, *rest):
         side, kernel = x.dims[2 + k], weight.dims[2 + k].constant
         if kernel is None:
             return []
-        span = apart * (kernel - 1) + 1
         if is_transposed:
-            dims.append(stepped(side, step, span + more - 2 * pad - step))
+            size = transposed_window_size(side, kernel, step, pad, more, apart)
         else:
-            dims.append(stepped(side, 1, 2 * pad - span + step, step))
+            size = window_size(side, kernel, step, pad, apart)
+        dims.append(c.derived(size))
     return dims
 
 

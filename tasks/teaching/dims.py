@@ -41,6 +41,45 @@ def stepped(dim, factor, offset, divisor=1):
     return Dim(values, text)
 
 
+def window_size(side, kernel, stride, padding, dilation):
+    """Returns the number of windows along a side, (side + 2 * padding - dilation * (kernel - 1) - 1)
+    // stride + 1, and its derivation, an equation of each step."""
+    terms = [(2 * padding, f"2 * {padding}"), _span(kernel, dilation, -1)]
+    terms.append((stride - 1, f"{stride} - 1"))
+    found = stepped(side, 1, sum(n for n, _ in terms), stride)
+    return found, _derivation(side, side.text, terms, stride, found)
+
+
+def transposed_window_size(side, kernel, stride, padding, more, dilation):
+    """Returns (side - 1) * stride - 2 * padding + dilation * (kernel - 1) + more + 1, the side of the
+    result of a transposed convolution, and its derivation. more: its output padding."""
+    terms = [(-stride, str(stride)), (-2 * padding, f"2 * {padding}"), _span(kernel, dilation, 1)]
+    terms.append((more + 1, f"{more} + 1" if more else "1"))
+    found = stepped(side, stride, sum(n for n, _ in terms))
+    first = side.text if stride == 1 else f"{_group(side.text)} * {stride}"
+    return found, _derivation(side, first, terms, 1, found)
+
+
+def _span(kernel, dilation, sign):
+    """Returns the distance from the first to the last element of a window, and its text."""
+    steps = f"({kernel} - 1)"
+    text = steps if dilation == 1 else f"{dilation} * {steps}"
+    return sign * dilation * (kernel - 1), text
+
+
+def _derivation(side, first, terms, divisor, found):
+    """Returns `terms in full = terms as numbers = their sum = found` of one side."""
+    terms = [(n, text) for n, text in terms if n]
+    steps = []
+    for texts in ([text for _, text in terms], [str(abs(n)) for n, _ in terms]):
+        total = first + "".join(f" {'+' if n > 0 else '-'} {t}" for (n, _), t in zip(terms, texts))
+        steps.append(f"{_group(total)} // {divisor}" if divisor != 1 else total)
+    if side.constant is not None and divisor != 1:
+        steps.append(f"{side.constant + sum(n for n, _ in terms)} // {divisor}")
+    steps.append(found.text)
+    return " = ".join(dict.fromkeys(steps))
+
+
 def constant_dim(number, cases):
     return Dim([number] * cases, str(number))
 

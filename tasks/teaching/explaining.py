@@ -46,6 +46,8 @@ def analysis(program):
 def design(moves, program, lines):
     parts = []
     if program is not None:
+        parts += [f"Sizes of {name}: {', '.join(derived)}."
+                  for name, derived in program.lowered.derivations.items() if derived]  # fmt: skip
         parts += program.steps
         if any(has_channels_last(c.operands[0]) for c in program.made_calls.values()
                if c.operator in CONVOLUTIONS or c.operator in TRANSPOSED):  # fmt: skip

@@ -27,6 +27,7 @@ class Lowered:
         self.channels_last = channels_last
         self.prepared = {}
         self.known = {}
+        self.derivations = {}  # lists of the derivations of sizes, by statement
         self.arguments = []
         self.readers = Counter(reference.outputs)
         for statement in reference.statements:
@@ -99,6 +100,7 @@ class Lowered:
         facts = {"device": self.device, "prepared": self.prepared, "readers": self.readers,
                  "name": statement.name, "operator": statement.operator, "folds": self.folds,
                  "channels_last": self.channels_last,
+                 "derivations": self.derivations.setdefault(statement.name, []),
                  "first": next(iter(statement.names()), None)}  # fmt: skip
         return Call(self.b, shapes, first.dtype if is_one else None, facts)
 

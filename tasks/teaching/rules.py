@@ -18,6 +18,13 @@ class Call:
         self.dtype = dtype
         self.facts = facts  # of the task: device, prepared, and who reads what
 
+    def derived(self, size_and_text):
+        """Returns a size of this call's result, and notes its derivation for the document."""
+        size, text = size_and_text
+        if text not in self.facts["derivations"]:
+            self.facts["derivations"].append(text)
+        return size
+
 
 def rule(*names):
     def add(function):

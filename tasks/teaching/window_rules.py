@@ -1,14 +1,9 @@
 """Pooling: reductions over windows that move over the last dimensions."""
 
-from dims import stepped
+from dims import window_size
 from reduction_rules import averaged
 from rules import RULES, computed_in_float, number, numbers, tensor
 from values import Unsupported, Value
-
-
-def pooled_dim(dim, k, stride, padding, dilation):
-    """The number of windows along a dimension, and how a host program computes it."""
-    return stepped(dim, 1, 2 * padding - dilation * (k - 1) - 1 + stride, stride)
 
 
 def window(c, how, x, rank, kernel, stride, padding, dilation, counts_padding=True):
@@ -18,7 +13,8 @@ def window(c, how, x, rank, kernel, stride, padding, dilation, counts_padding=Tr
     padding, dilation = numbers(padding, rank), numbers(dilation, rank)
     dims = list(x.dims[: x.rank - rank])
     for k in range(rank):
-        dims.append(pooled_dim(x.dims[k - rank], kernel[k], stride[k], padding[k], dilation[k]))
+        facts = (kernel[k], stride[k], padding[k], dilation[k])
+        dims.append(c.derived(window_size(x.dims[k - rank], *facts)))
     least, most = x.least, x.most
     if how == "mean" and counts_padding and any(padding):
         least, most = min(least, 0), max(most, 0)
