@@ -2,6 +2,8 @@
 
 #include <caf/all.hpp>
 
+#include "policy/work_progress.hpp"
+
 namespace hone {
 namespace {
 
@@ -29,26 +31,45 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
 }
 
 // Grants the sender its GPU lease and waits until the lease ends. A lessee that died no longer uses
-// the GPU, so the actor continues. A lessee that exceeds the limit still computes, so measurements
-// beside it would be meaningless: the actor ends, and its supervisor reports the reason.
+// the GPU, so the actor continues. A lessee that makes no progress for `max_ms` may still compute, so
+// measurements at the same time would be meaningless: the actor ends, and its supervisor reports the
+// reason.
 caf::result<done_atom> grant_lease(device_actor::stateful_pointer<device_state> self,
                                    std::uint64_t number, std::uint32_t max_ms) {
   auto& s = self->state;
-  const auto lessee = caf::actor_cast<lessee_actor>(self->current_sender());
+  const auto lessee = caf::actor_cast<caf::actor>(self->current_sender());
   caf::result<done_atom> answer = done_atom_v;
+  const auto give_up = [&](const caf::error& e) {
+    s.counts.failed();
+    answer = e;
+  };
+  const progress_counter& progress = progress_on(s.name);
   caf::scoped_actor waiting(self->system());
   {
     const activity::span leased(s.counts, "leased", activity::kind::waiting);
-    waiting->request(lessee, std::chrono::milliseconds(max_ms), grant_atom_v, number)
-        .receive([](done_atom) {},
-                 [&](const caf::error& e) {
-                   s.counts.failed();
-                   answer = e;
-                   if (e == caf::sec::request_timeout)
-                     self->quit(caf::make_error(caf::sec::runtime_error,
-                                                "the policy did not return its GPU lease within " +
-                                                    std::to_string(max_ms) + " ms"));
-                 });
+    waiting->monitor(lessee);
+    waiting->send(lessee, grant_atom_v, number);
+    for (bool is_over = false; !is_over;) {
+      const std::uint64_t before = progress;
+      waiting->receive(
+          [&](done_atom) { is_over = true; },
+          [&](const caf::error& e) {
+            is_over = true;
+            give_up(e);
+          },
+          [&](const caf::down_msg& down) {
+            is_over = true;
+            give_up(down.reason);
+          },
+          caf::after(std::chrono::milliseconds(max_ms)) >> [&] {
+            if (progress != before) return;
+            is_over = true;
+            const std::string problem = "the policy has the GPU's lease and has made no progress for " +
+                                        std::to_string(max_ms) + " ms";
+            give_up(caf::make_error(caf::sec::request_timeout));
+            self->quit(caf::make_error(caf::sec::runtime_error, problem));
+          });
+    }
   }
   s.counts.set_number("leased_seconds", s.counts.waited_seconds());
   return answer;
@@ -62,6 +83,7 @@ device_actor::behavior_type device_behavior(device_actor::stateful_pointer<devic
                                             const device_maker& make) {
   auto& s = self->state;
   s.tasks = std::move(tasks);
+  s.name = name.substr(name.rfind(' ') + 1);
   s.counts = activity(std::move(name), "device");
   try {
     s.owned = make();

@@ -18,6 +18,7 @@ struct device_state {
   device_state() = default;
 
   std::shared_ptr<const task_table> tasks;
+  std::string name;  // "cuda:0"
   activity counts{"", "device"};
   std::unique_ptr<device> owned;
 };

@@ -22,10 +22,7 @@ std::vector<task_id> spread(const std::vector<task_id>& tasks, std::size_t count
 void draw_schedule::change_devices(const std::string& device_type, int by) {
   int& count = devices_[device_type];
   count += by;
-  if (count > 0) return;
-  devices_.erase(device_type);
-  std::erase_if(comparisons_,
-                [&](const assignment& one) { return one.where.device_type == device_type; });
+  if (count <= 0) devices_.erase(device_type);
 }
 
 std::vector<std::string> draw_schedule::device_types() const {
@@ -71,9 +68,9 @@ void draw_schedule::note_outcome(const std::string& device_type, std::size_t tak
 std::optional<draw_schedule::assignment> draw_schedule::next(
     Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready,
     const std::map<std::string, std::size_t>& waiting_by_type) {
-  if (!comparisons_.empty()) {
-    const assignment first = comparisons_.front();
-    comparisons_.pop_front();
+  if (const auto compared = next_compared(); compared != comparisons_.end()) {
+    const assignment first = *compared;
+    comparisons_.erase(compared);
     return first;
   }
   if (stage != Stage::SELF_SUPERVISED && stage != Stage::CONTRASTIVE) return std::nullopt;
@@ -92,6 +89,22 @@ std::optional<draw_schedule::assignment> draw_schedule::next(
       return assignment{where, stage, version, 0, options_.samples};
   }
   return std::nullopt;
+}
+
+std::deque<draw_schedule::assignment>::const_iterator draw_schedule::next_compared() const {
+  return std::find_if(comparisons_.begin(), comparisons_.end(), [this](const assignment& one) {
+    return devices_.contains(one.where.device_type);
+  });
+}
+
+std::size_t draw_schedule::validate(std::uint64_t version, std::size_t tasks) {
+  std::erase_if(comparisons_,
+                [](const assignment& one) { return one.stage == Stage::VALIDATION; });
+  const std::vector<place> places = places_of(spread(held_out_, tasks));
+  for (const place& where : places)
+    comparisons_.push_back(
+        {where, Stage::VALIDATION, version, 0, 1, schema::Draw::Arm::GREEDY, true});
+  return places.size();
 }
 
 std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& request) {
@@ -118,6 +131,8 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
                                      {Arm::BARE, request.getBareSamples()},
                                      {Arm::GREEDY, request.getGreedySamples()}},
                                     false}};
+  std::erase_if(comparisons_,
+                [](const assignment& one) { return one.stage == Stage::VALIDATION; });
   std::set<std::uint64_t> versions;
   for (const part& one : parts) versions.insert(one.versions.begin(), one.versions.end());
   const std::size_t before = comparisons_.size();
@@ -145,8 +160,7 @@ void draw_schedule::give_up(const IsLost& is_lost) {
   std::erase_if(outstanding_, [&](const auto& entry) {
     if (!is_lost(entry.second)) return false;
     const assignment& what = entry.second.what;
-    if (what.stage == Stage::COMPARISON && devices_.contains(what.where.device_type))
-      comparisons_.push_back(what);
+    if (what.stage == Stage::COMPARISON) comparisons_.push_back(what);
     return true;
   });
 }

@@ -73,13 +73,13 @@ class draw_schedule {
                                  std::size_t ready,
                                  const std::map<std::string, std::size_t>& waiting_by_type);
 
-  // Returns the place that next() will return if it is of a held-out task in a comparison whose
-  // prompt may show exemplars. A held-out task has few, and its draws should wait for all of them.
+  // Returns the place that next() will return if it is of a held-out task whose prompt may show
+  // exemplars. A held-out task has few, and its draws should wait for all of them.
   const place* next_held_out() const {
-    if (comparisons_.empty()) return nullptr;
-    const assignment& first = comparisons_.front();
-    const bool shows_exemplars = first.is_held_out && first.arm != schema::Draw::Arm::BARE;
-    return shows_exemplars ? &first.where : nullptr;
+    const auto first = next_compared();
+    if (first == comparisons_.end()) return nullptr;
+    const bool shows_exemplars = first->is_held_out && first->arm != schema::Draw::Arm::BARE;
+    return shows_exemplars ? &first->where : nullptr;
   }
 
   // Returns true if no further group can become ready until the learner consumes some: no draw is
@@ -96,10 +96,14 @@ class draw_schedule {
     return tasks_.empty() ? groups : (groups + tasks_.size() - 1) / tasks_.size();
   }
 
-  // Schedules a comparison, before all other draws. One choice of exemplars would say little about
-  // a policy, so each completion has a draw of its own, which all compared versions share. Returns
+  // Schedules a comparison, before all other draws, and drops what is left of a validation. One
+  // choice of exemplars would say little about a policy, so each completion has a separate draw,
+  // which all compared versions share. A draw waits while its device type has no device. Returns
   // the number of groups.
   std::size_t compare(const schema::ComparisonRequest::Reader& request);
+  // Schedules a validation, before all other draws: a greedy answer to each of at most `tasks`
+  // held-out tasks on every device type, by the policy as it is then. Returns the number of groups.
+  std::size_t validate(std::uint64_t version, std::size_t tasks);
 
   // Records that a draw was handed out to a generator, for which the caller has a number.
   void issue(const draw_id& draw, const assignment& what, std::uint64_t now_ms,
@@ -109,7 +113,7 @@ class draw_schedule {
   // Records that the group of a draw was submitted.
   void complete(const draw_id& draw) { outstanding_.erase(draw); }
   // Gives up the draws that have been outstanding for longer than `draw_limit_ms`. A draw of a
-  // comparison is scheduled again if its device type still has devices.
+  // comparison is scheduled again.
   void expire(std::uint64_t now_ms);
   // Gives up the draws of a generator that has ended, in the same way.
   void forget(std::uint64_t generator);
@@ -125,6 +129,8 @@ class draw_schedule {
   // Gives up the outstanding draws for which `is_lost` is true.
   template <class IsLost>
   void give_up(const IsLost& is_lost);
+  // Returns the first scheduled draw whose device type has a device.
+  std::deque<assignment>::const_iterator next_compared() const;
   std::vector<place> places_of(const std::vector<task_id>& tasks) const;
   std::size_t max_per_type() const;
   std::size_t max_of_type(const std::string& device_type) const;
@@ -135,7 +141,7 @@ class draw_schedule {
   std::map<std::string, int> devices_;
   std::map<std::string, std::size_t> lowered_;  // limits of types whose groups were dropped
   std::size_t next_place_;
-  std::deque<assignment> comparisons_;
+  std::deque<assignment> comparisons_;  // and validations
   std::map<draw_id, issued_draw> outstanding_;
 };
 

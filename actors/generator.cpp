@@ -51,7 +51,8 @@ group_record make_group(const generator_state::open_draw& from,
   const task_id task(from.draw->getTaskId());
   record_builder<schema::RolloutGroup> group;
   random_id<group_id>().store(group->initId());
-  group->setOrigin(from.draw->getStage() == schema::Stage::COMPARISON
+  const schema::Stage stage = from.draw->getStage();
+  group->setOrigin(stage == schema::Stage::COMPARISON || stage == schema::Stage::VALIDATION
                        ? schema::RolloutGroup::Origin::COMPARISON
                        : schema::RolloutGroup::Origin::POLICY);
   group->setDraw(*from.draw);
@@ -97,7 +98,7 @@ void generator_state::request_draws() {
             },
             [this](const caf::error&) {
               --requested_draws;  // the pool has no room at present, or the stage draws nothing
-              request_draws();
+              repeat_later();
             });
   }
 }
@@ -282,8 +283,23 @@ void generator_state::submit_group(const group_record& group) {
       .then([](done_atom) {},
             [this, group](const caf::error&) {
               counts.failed();
-              if (!stopping) submit_group(group);
+              unsubmitted.push_back(group);
+              repeat_later();
             });
+}
+
+// A head that has gone refuses at once.
+void generator_state::repeat_later() {
+  if (repeats || stopping) return;
+  repeats = true;
+  self->delayed_send(self, timeouts::pool_retry, repeat_atom_v);
+}
+
+void generator_state::repeat() {
+  repeats = false;
+  if (stopping) return;
+  for (const group_record& group : std::exchange(unsubmitted, {})) submit_group(group);
+  request_draws();
 }
 
 generator_actor::behavior_type generator_behavior(
@@ -318,6 +334,7 @@ generator_actor::behavior_type generator_behavior(
       },
       [&s, self](lease_atom) { s.lease.request_again(self); },
       [&s, self, attempt](tick_atom) { attempt([&] { s.lease.run(self, [&s] { s.sample(); }); }); },
+      [&s](repeat_atom) { s.repeat(); },
       [&s](stop_atom) { s.stopping = true; },
       [&s](status_atom) {
         return s.counts.report(s.pinned_draws.size(),

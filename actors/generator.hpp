@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/activity.hpp"
 #include "actors/gpu_lease.hpp"
@@ -69,6 +70,8 @@ struct generator_state {
   std::optional<first_token> waits_for;
   bool has_loaded = false;
 
+  std::vector<group_record> unsubmitted;          // groups that the pool has refused
+  bool repeats = false;                           // repeat() is due
   std::size_t requested_draws = 0;                // requests to the pool without a reply yet
   std::size_t group_size = 0;                     // samples of the latest draw; 0 before the first
   std::map<std::uint64_t, open_draw> open_draws;  // by the sampler's ticket
@@ -104,6 +107,9 @@ struct generator_state {
   void finish_group(const completion_sampler::finished_prompt& done);
   // Submits the group until the pool acknowledges it.
   void submit_group(const group_record& group);
+  // Repeats the requests that the pool has refused, after a pause.
+  void repeat_later();
+  void repeat();
 };
 
 generator_actor::behavior_type generator_behavior(

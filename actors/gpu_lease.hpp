@@ -10,6 +10,7 @@
 
 #include "actors/timeouts.hpp"
 #include "messages/interfaces.hpp"
+#include "policy/work_progress.hpp"
 
 namespace hone {
 
@@ -45,7 +46,9 @@ class gpu_lease {
     waiting_.pop_front();
     ++number_;
     if (!waiting_.empty()) request(self);
+    const counted_work counted(gpu_.device);
     work();
+    note_progress();
     gpu_.finish();
   }
   // Repeats a request that was refused, for example because the device was being restarted.

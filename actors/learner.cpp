@@ -10,6 +10,7 @@
 #include "messages/names.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/training/checkpoint.hpp"
+#include "policy/training/validation.hpp"
 
 namespace hone {
 namespace {
@@ -92,7 +93,8 @@ void learner_state::start() {
     plan->load_reference(options.run_folder / checkpoint_name(*before_contrastive));
   if (!options.leaves_branch) return replay();
   self->request(pool, timeouts::commit_request, branch_atom_v, head->getVersion())
-      .then([this](done_atom) { replay(); }, [this](const caf::error& e) { self->quit(e); });
+      .then([this](done_atom) { replay(); },
+            [this](const caf::error& e) { fail_to("make a version the head", e); });
 }
 
 // Admits again the corpus groups that the run's steps have consumed, then continues the run.
@@ -113,7 +115,7 @@ void learner_state::replay() {
               });
             });
           },
-          [this](const caf::error& e) { self->quit(e); });
+          [this](const caf::error& e) { fail_to("read the groups of its steps", e); });
 }
 
 void learner_state::work() {
@@ -146,6 +148,8 @@ void learner_state::work() {
       return comparison_groups > 0
                  ? request_batch(Stage::COMPARISON, comparison_groups, comparison_groups, false)
                  : compare();
+    case Stage::VALIDATION:  // no stage of a curriculum
+      break;
   }
 }
 
@@ -292,6 +296,27 @@ void learner_state::learn(const batch_record& batch) {
   commit(learned, groups, false);
 }
 
+// Training goes on meanwhile. The next step reports the numbers.
+void learner_state::validate() {
+  const validation_options& wanted = options.plan.validation;
+  if (wanted.every_s <= 0 || validating || !options.tasks || plan->stage() == Stage::COMPARISON)
+    return;
+  const auto now = self->system().clock().now();
+  if (!validated_at) validated_at = now;  // nothing has been learned yet
+  if (stopping || now - *validated_at < std::chrono::duration<double>(wanted.every_s)) return;
+  validating = true;
+  validated_at = now;
+  self->request(pool, caf::infinite, validate_atom_v, wanted.tasks)
+      .then(
+          [this](const batch_record& batch) {
+            validating = false;
+            validated = describe_validation(*batch, *options.tasks);
+            counts.set_number("validation_ok", validated["validation_ok"]);
+            if (options.log) options.log(validation_text(validated));
+          },
+          [this](const caf::error&) { validating = false; });
+}
+
 // Requests a comparison, in which the policies before and after the contrastive stage, and for
 // held-out tasks those that were kept on the way, write for the same draws and are judged afresh.
 void learner_state::compare() {
@@ -327,7 +352,11 @@ void learner_state::compare() {
             comparison_groups = groups;
             request_batch(Stage::COMPARISON, groups, groups, false);
           },
-          [this](const caf::error& e) { self->quit(e); });
+          [this](const caf::error& e) {
+            if (e != caf::sec::request_timeout) return fail_to("begin a comparison", e);
+            comparing = false;  // no device is there: a node may bring one
+            schedule_tick(timeouts::comparison_retry);
+          });
 }
 
 void learner_state::end_without_comparison() {
@@ -339,6 +368,10 @@ void learner_state::end_without_comparison() {
 void learner_state::fail(const std::string& reason) {
   caf::anon_send(supervisor, fatal_atom_v, "learner: " + reason);
   self->quit(caf::make_error(caf::sec::runtime_error, reason));
+}
+
+void learner_state::fail_to(const std::string& what, const caf::error& e) {
+  fail("the pool did not " + what + ": " + self->system().render(e));
 }
 
 void learner_state::finish(bool complete) {

@@ -36,6 +36,8 @@ struct learner_options {
 
   // The rest is set by the run, not by its configuration.
   std::filesystem::path run_folder;
+  // All tasks of the run; for validations.
+  std::shared_ptr<const task_table> tasks;
   // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
   std::function<std::unique_ptr<curriculum>()> make_curriculum;
   // Numbers of corpus groups that will enter the pool, by device type.
@@ -113,6 +115,9 @@ struct learner_state {
   stream_sample sample;
   bool slice_is_due = false;  // a slice of supervised training waits for its lease
   bool batch_is_due = false;  // so does a batch
+  bool validating = false;
+  std::optional<caf::actor_clock::time_point> validated_at;  // when the last one began
+  curriculum::numbers validated;  // of a validation that no step has reported yet
   bool comparing = false;
   std::uint32_t comparison_groups = 0;
   std::optional<made_version> made;  // its checkpoint is not taken yet: another is being written
@@ -143,7 +148,7 @@ struct learner_state {
   // checkpoint is being written.
   bool must_wait() const;
   // Makes the policy's weights a version, which is committed later; must run under the lease.
-  void commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete);
+  void commit(learned_step learned, const std::vector<group_id>& groups, bool complete);
   // Takes the checkpoint of `made`, and has it written; must run under the lease.
   void take_and_write();
   void add_generator(const caf::strong_actor_ptr& generator);
@@ -153,10 +158,14 @@ struct learner_state {
   void hand_over(const version_record& version);
   void request_commit(const made_version& written);
   void publish();
+  // Has the newest version answer held-out tasks, if a validation is due.
+  void validate();
   void compare();
   void end_without_comparison();  // commits the last version
   void finish(bool complete);
   void fail(const std::string& reason);
+  // The same for a request that the pool has not served.
+  void fail_to(const std::string& what, const caf::error& e);
   // Does work, and ends the run with the reason if it throws.
   void attempt(const std::function<void()>& work);
   // The same under the GPU lease, at once if there is none.

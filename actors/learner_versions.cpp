@@ -6,13 +6,15 @@
 #include "actors/learner.hpp"
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
+#include "messages/parse_number.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/training/checkpoint.hpp"
 
 namespace hone {
 
-void learner_state::commit(const learned_step& learned, const std::vector<group_id>& groups,
+void learner_state::commit(learned_step learned, const std::vector<group_id>& groups,
                            bool complete) {
+  if (learned.step > 0) learned.numbers.merge(std::exchange(validated, {}));
   const std::uint64_t number = next_version++;
   const bool is_first = !tip;
   record_builder<schema::PolicyVersion> version;
@@ -124,9 +126,10 @@ void learner_state::request_commit(const made_version& written) {
             delete_old_checkpoints();
             publish();
             if (head->getComplete()) return finish(true);
+            validate();
             schedule_tick();
           },
-          [this](const caf::error& e) { self->quit(e); });
+          [this](const caf::error& e) { fail_to("store a version", e); });
 }
 
 void learner_state::publish() {
@@ -155,10 +158,9 @@ void learner_state::delete_old_checkpoints() const {
   std::set<std::uint64_t, std::greater<>> numbers;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.empty() || name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto number = parse_number<std::uint64_t>(entry.path().filename().string());
     // A later one is not committed yet.
-    if (const auto number = std::stoull(name); number <= head->getVersion()) numbers.insert(number);
+    if (number && *number <= head->getVersion()) numbers.insert(*number);
   }
   std::size_t newest = 0;
   for (const std::uint64_t number : numbers) {

@@ -97,7 +97,7 @@ void pool_state::flush() {
   unsynced = std::exchange(unwritten, {});
   {
     const activity::span busy(counts, "hand out");
-    requests->serve_batch();
+    requests->serve_batch(unix_ms());
     if (!stopping && compilers) requests->serve_draws(unix_ms());
   }
   if (!is_written) return release_unsynced();
@@ -127,12 +127,6 @@ void pool_state::release_unsynced() {
   for (auto& ack : unsynced.acknowledgements) ack.promise.deliver(done_atom_v);
   for (const compile_job& job : unsynced.jobs) self->send(compilers, put_atom_v, job);
   unsynced = {};
-}
-
-// Drops the groups of an interrupted comparison.
-void pool_state::start_comparison() {
-  requests->start_comparison();
-  owned->abandon(Stage::COMPARISON);
 }
 
 std::uint64_t pool_state::number_of_generator(const caf::actor& generator) {
@@ -197,7 +191,8 @@ run_status_record pool_state::status() const {
   status->setWaitingGroups(static_cast<std::uint32_t>(owned->waiting_groups()));
   std::size_t ready = 0;
   for (const Stage stage :
-       {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::COMPARISON})
+       {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::COMPARISON,
+        Stage::VALIDATION})
     ready += owned->ready_groups(stage);
   status->setReadyGroups(static_cast<std::uint32_t>(ready));
   const auto& dropped = owned->dropped_groups();
@@ -321,11 +316,18 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
           return caf::make_error(caf::sec::runtime_error, e.what());
         }
       },
-      [&s](compare_atom, const comparison_record& request) {
-        s.attempt([&] { s.start_comparison(); });
-        const auto groups = static_cast<std::uint32_t>(s.schedule->compare(*request));
+      [&s](compare_atom, const comparison_record& request) -> caf::result<std::uint32_t> {
+        if (s.schedule->device_types().empty()) return caf::make_error(caf::sec::request_timeout);
+        std::uint32_t groups = 0;
+        s.attempt([&] { groups = static_cast<std::uint32_t>(s.requests->compare(*request)); });
         s.schedule_flush();
         return groups;
+      },
+      [&s, self](validate_atom, std::uint32_t most_tasks) {
+        auto promise = self->make_response_promise<batch_record>();
+        s.attempt([&] { s.requests->validate(most_tasks, deliver(promise), unix_ms()); });
+        s.schedule_flush();
+        return promise;
       },
       [&s](connect_atom, const compile_queue_actor& queue) {
         s.compilers = queue;

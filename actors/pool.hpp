@@ -78,7 +78,6 @@ struct pool_state {
   void close(const evaluation_record& result);
   void commit_step(const version_record& version, const step_record& step,
                    const caf::typed_response_promise<done_atom>& promise);
-  void start_comparison();
   std::uint64_t number_of_generator(const caf::actor& generator);
   void lose_generator(const caf::actor_addr& generator);
   // Does so for all generators of a node. CAF does not always say that these have ended.

@@ -51,25 +51,56 @@ void pool_requests::refuse_expired(std::uint64_t now_ms) {
 }
 
 // Returns the limits on the groups of a batch. If no further group can become ready, a step may
-// take more than an equal share of a task's groups, and a comparison continues without the groups
-// whose device types are gone.
+// take more than an equal share of a task's groups.
 pool::batch_request pool_requests::limits_for(const batch_request& request) const {
   pool::batch_request groups = request.groups;
+  if (!request.is_even) return groups;
   const std::size_t ready = pool_->ready_groups(groups.stage, trained_);
   const bool is_exhausted =
       schedule_->is_exhausted(groups.stage, pool_->waiting_drawn_groups(), ready);
-  if (request.is_even)
-    groups.max_per_task =
-        is_exhausted ? groups.at_most : schedule_->groups_per_task(groups.at_least);
-  if (is_exhausted && groups.stage == Stage::COMPARISON)
-    groups.at_least = std::min(groups.at_least, ready);
+  groups.max_per_task = is_exhausted ? groups.at_most : schedule_->groups_per_task(groups.at_least);
   return groups;
 }
 
-void pool_requests::serve_batch() {
+std::uint64_t pool_requests::head_version() const {
+  const version_record* head = pool_->versions().head_version();
+  return head == nullptr ? 0 : (*head)->getVersion();
+}
+
+std::size_t pool_requests::compare(const schema::ComparisonRequest::Reader& request) {
+  if (validation_) validation_->answer(std::nullopt);
+  validation_.reset();
+  comparison_draws_.clear();
+  compared_at_ = head_version();
+  for (const Stage stage : {Stage::COMPARISON, Stage::VALIDATION}) pool_->abandon(stage);
+  return schedule_->compare(request);
+}
+
+void pool_requests::validate(std::size_t tasks, reply<batch_record> answer, std::uint64_t now_ms) {
+  pool_->abandon(Stage::VALIDATION);
+  if (validation_) validation_->answer(std::nullopt);
+  validation_.reset();
+  const std::size_t groups = schedule_->validate(head_version(), tasks);
+  if (groups == 0) return answer(std::nullopt);
+  validation_ = {std::move(answer), groups, now_ms};
+}
+
+// The groups are not needed any more when they are handed over: nothing is trained on them.
+void pool_requests::serve_validation(std::uint64_t now_ms) {
+  if (!validation_) return;
+  const std::size_t ready = pool_->ready_groups(Stage::VALIDATION);
+  constexpr std::chrono::milliseconds limit = timeouts::validation;
+  const bool is_late =
+      validation_->since_ms + static_cast<std::uint64_t>(limit.count()) < now_ms;
+  if (ready < validation_->groups && !is_late) return;
+  const auto answer = std::exchange(validation_, std::nullopt)->answer;
+  answer(pool_->take({Stage::VALIDATION, 1, ready}));
+  pool_->abandon(Stage::VALIDATION);
+}
+
+void pool_requests::serve_batch(std::uint64_t now_ms) {
+  serve_validation(now_ms);
   if (!batch_) return;
-  // The limits stay with the request: a comparison that was exhausted once needs fewer groups from
-  // then on.
   batch_->request.groups = limits_for(batch_->request);
   const std::map<std::string, std::uint64_t> before = pool_->dropped_groups();
   const auto batch = pool_->take(batch_->request.groups);
@@ -106,8 +137,9 @@ draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
   const bool is_compared = what.stage == Stage::COMPARISON;
   const auto shared = comparison_draws_.find(what.comparison);
   if (is_compared && shared != comparison_draws_.end()) return copy_for(what, shared->second);
-  draw_record draw = pool_->draw(
-      {what.where.task, what.where.device_type, what.stage, what.version, what.samples, what.arm});
+  draw_record draw = pool_->draw({what.where.task, what.where.device_type, what.stage, what.version,
+                                  what.samples, what.arm,
+                                  is_compared ? compared_at_ : what.version});
   if (is_compared) comparison_draws_[what.comparison] = draw;
   return draw;
 }

@@ -42,15 +42,20 @@ class pool_requests {
   // groups that it does without take no room from draws any more: they only wait for their commit.
   void add(const batch_request& request, reply<batch_record> answer, std::uint64_t now_ms);
 
-  // Serves the batch request if enough groups are ready. Throws pool_error.
-  void serve_batch();
+  // Serves the batch request and the validation if enough groups are ready. Throws pool_error.
+  void serve_batch(std::uint64_t now_ms);
   // Serves requests for draws, in their order, while the schedule has room. Throws pool_error.
   void serve_draws(std::uint64_t now_ms);
   // Refuses the requests that have been held for timeouts::pool_hold.
   void refuse_expired(std::uint64_t now_ms);
 
-  // Forgets the draws of the previous comparison.
-  void start_comparison() { comparison_draws_.clear(); }
+  // Schedules a comparison, and forgets the draws of the previous one and of a validation. Returns
+  // the number of groups.
+  std::size_t compare(const schema::ComparisonRequest::Reader& request);
+  // Schedules a validation of at most `tasks` tasks, unless a comparison has begun. The answer has
+  // the groups that are judged when all are, or after timeouts::validation; it has none if there
+  // are no tasks, or a comparison begins.
+  void validate(std::size_t tasks, reply<batch_record> answer, std::uint64_t now_ms);
 
   std::size_t waiting_draws() const { return draws_.size(); }
   // Mean lag, in steps, of the versions that wrote the latest batch.
@@ -68,6 +73,14 @@ class pool_requests {
     std::uint64_t since_ms = 0;
   };
 
+  struct waiting_validation {
+    reply<batch_record> answer;
+    std::size_t groups = 0;
+    std::uint64_t since_ms = 0;
+  };
+
+  void serve_validation(std::uint64_t now_ms);
+  std::uint64_t head_version() const;
   pool::batch_request limits_for(const batch_request& request) const;
   draw_record make_draw(const draw_schedule::assignment& what);
   double mean_lag(const schema::TrainingBatch::Reader& batch) const;
@@ -77,6 +90,8 @@ class pool_requests {
   std::deque<waiting_draw> draws_;
   std::optional<waiting_batch> batch_;
   std::set<group_id> trained_;                           // those of the latest request for a batch
+  std::optional<waiting_validation> validation_;
+  std::uint64_t compared_at_ = 0;                        // the head when the comparison began
   std::map<std::size_t, draw_record> comparison_draws_;  // by index; all versions share them
   double lag_ = 0;
 };

@@ -9,9 +9,15 @@
 namespace hone {
 void telemetry_state::start_round() {
   for (const caf::actor& one : watched) {
+    // One that is busy is not asked again before it has answered.
+    if (!asked.insert(one.address()).second) continue;
     self->request(one, timeouts::status_request, status_atom_v)
-        .then([this](const actor_status_record& status) { keep(status); },
-              [](const caf::error&) {});
+        .then(
+            [this, address = one.address()](const actor_status_record& status) {
+              asked.erase(address);
+              keep(status);
+            },
+            [this, address = one.address()](const caf::error&) { asked.erase(address); });
   }
   if (pool) {
     self->request(pool, timeouts::status_request, status_atom_v, watch_atom_v)

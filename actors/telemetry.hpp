@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "actors/timeouts.hpp"
@@ -55,6 +56,7 @@ struct telemetry_state {
   pool_actor pool;    // null on nodes without a pool
   node_actor uplink;  // the node that was joined; null on the first node
   std::vector<caf::actor> watched;
+  std::set<caf::actor_addr> asked;  // those of them that have not answered yet
   node_snapshot snapshot;
   std::map<std::string, node_report> joined;  // by node
   std::chrono::milliseconds pause{};          // until the next round

@@ -20,11 +20,17 @@ inline constexpr seconds pool_hold{15};
 // How long a generator waits for a draw, and the learner for a batch, before they ask again.
 inline constexpr seconds draw_request{20};
 inline constexpr seconds batch_request{20};
+// The pause before a generator repeats a request that the pool has refused.
+inline constexpr milliseconds pool_retry{100};
 // How long a generator waits until a group is durable, and the learner until a step is.
 inline constexpr seconds submit_request{60};
 inline constexpr seconds commit_request{60};
 // How long the learner waits until a checkpoint is on disk.
 inline constexpr minutes checkpoint_request{60};
+// How long the pool waits for the groups of a validation before it hands over those that it has.
+inline constexpr minutes validation{10};
+// The pause before the learner asks for a comparison again for which there was no device.
+inline constexpr seconds comparison_retry{1};
 // How often the pool looks for overdue jobs, lost draws and requests that it has held too long.
 inline constexpr milliseconds pool_tick{500};
 
@@ -46,7 +52,8 @@ inline constexpr milliseconds corpus_poll{100};
 
 // ---- GPU leases
 
-// How long a lessee may keep the GPU. A device whose lessee keeps it longer counts as failed.
+// How long a lessee that has the GPU may make no progress (policy/work_progress.hpp). A device whose
+// lessee makes none for longer counts as failed.
 inline constexpr seconds gpu_lease{300};
 // How long a lessee waits for its lease. The device may still be starting, or long jobs may be
 // ahead of the request.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "launch/configuration_checks.hpp"
 #include "launch/configuration_keys.hpp"
 #include "launch/files.hpp"
+#include "messages/parse_number.hpp"
 #include "tasks/reading_toml.hpp"
 
 namespace hone {
@@ -188,17 +188,15 @@ std::map<std::string, std::uint32_t> parse_lags(const configuration& c) {
   std::map<std::string, std::uint32_t> lags;
   for (const std::string& one : c.max_lag_of) {
     const std::size_t equals = one.rfind('=');
-    const char* const end = one.data() + one.size();
-    std::uint32_t steps = 0;
-    const bool is_well = equals != std::string::npos && equals > 0 &&
-                         std::from_chars(one.data() + equals + 1, end, steps).ptr == end &&
-                         equals + 1 < one.size();
-    if (!is_well)
+    std::optional<std::uint32_t> steps;
+    if (equals != std::string::npos && equals > 0)
+      steps = parse_number<std::uint32_t>(std::string_view(one).substr(equals + 1));
+    if (!steps)
       throw format_error(c.file.string(), 0, "pool.max_lag_of",
                          "has '" + one +
                              "', expected the beginning of a device type's name and "
                              "a number of steps, as in h100=4");
-    lags[one.substr(0, equals)] = steps;
+    lags[one.substr(0, equals)] = *steps;
   }
   return lags;
 }

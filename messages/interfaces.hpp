@@ -39,6 +39,10 @@ using commit_atom = caf::atom_constant<caf::atom("commit")>;
 constexpr commit_atom commit_atom_v = commit_atom{};
 using compare_atom = caf::atom_constant<caf::atom("compare")>;
 constexpr compare_atom compare_atom_v = compare_atom{};
+using validate_atom = caf::atom_constant<caf::atom("validate")>;
+constexpr validate_atom validate_atom_v = validate_atom{};
+using repeat_atom = caf::atom_constant<caf::atom("repeat")>;
+constexpr repeat_atom repeat_atom_v = repeat_atom{};
 using branch_atom = caf::atom_constant<caf::atom("branch")>;
 constexpr branch_atom branch_atom_v = branch_atom{};
 using weights_atom = caf::atom_constant<caf::atom("weights")>;
@@ -141,8 +145,12 @@ using pool_actor = caf::typed_actor<
     caf::replies_to<commit_atom, version_record, step_record>::with<done_atom>,
     // learner: makes this version the head; the reply means that the choice is durable
     caf::replies_to<branch_atom, std::uint64_t>::with<done_atom>,
-    // learner: starts a comparison; the reply is the number of groups to come
+    // learner: starts a comparison; the reply is the number of groups to come, or an error if there
+    // is no device at present
     caf::replies_to<compare_atom, comparison_record>::with<std::uint32_t>,
+    // learner: wants greedy answers of the policy, as it is, to at most so many held-out tasks; the
+    // reply has their groups when they are judged. An error means that there are none
+    caf::replies_to<validate_atom, std::uint32_t>::with<batch_record>,
     // launch: names the work queue to which new jobs are sent
     caf::reacts_to<connect_atom, compile_queue_actor>,
     // node: changes the number of devices of a type by the given number, which may be negative
@@ -187,6 +195,8 @@ using generator_actor = caf::typed_actor<
     caf::reacts_to<lease_atom>,
     // self: continues to write
     caf::reacts_to<tick_atom>,
+    // self: repeats the requests that the pool has refused
+    caf::reacts_to<repeat_atom>,
     // launch: ends the run; no more is written
     caf::reacts_to<stop_atom>, observable>;
 

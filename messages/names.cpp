@@ -27,6 +27,8 @@ std::string_view name_of(Stage stage) {
       return "contrastive";
     case Stage::COMPARISON:
       return "comparison";
+    case Stage::VALIDATION:
+      return "validation";
   }
   return "unknown";
 }
@@ -57,7 +59,8 @@ std::string_view name_of(schema::Draw::Arm arm) {
 
 std::uint32_t scope_of(const schema::RolloutGroup::Reader& group) {
   if (group.getOrigin() == schema::RolloutGroup::Origin::COMPARISON)
-    return group.getScreened() ? screened_comparison_scope : comparison_scope;
+    return (group.getScreened() ? screened_comparison_scope : comparison_scope) +
+           scope_kinds * group.getDraw().getComparedAt();
   return group.getScreened() ? screening_scope : run_scope;
 }
 

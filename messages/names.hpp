@@ -38,20 +38,23 @@ inline bool is_refuted(Outcome outcome) {
   return outcome != Outcome::OK && !is_inconclusive(outcome);
 }
 
-// Evaluations of one variant are kept apart by scope, so that no claim mixes them. They are stored
-// under these numbers.
+// Evaluations of one variant are kept apart by scope, so that no claim mixes them. A scope is one of
+// these kinds, plus scope_kinds times the version at which a comparison or validation began: each
+// judges its variants afresh.
 inline constexpr std::uint32_t run_scope = 0;
-// Of a comparison, whose variants are judged afresh for both policies.
 inline constexpr std::uint32_t comparison_scope = 1;
 // Screenings, which are short measurements, of groups that are trained on and of comparisons.
 inline constexpr std::uint32_t screening_scope = 2;
 inline constexpr std::uint32_t screened_comparison_scope = 3;
+inline constexpr std::uint32_t scope_kinds = 4;
 
 inline bool is_comparison(std::uint32_t scope) {
-  return scope == comparison_scope || scope == screened_comparison_scope;
+  const std::uint32_t kind = scope % scope_kinds;
+  return kind == comparison_scope || kind == screened_comparison_scope;
 }
 inline bool is_screening(std::uint32_t scope) {
-  return scope == screening_scope || scope == screened_comparison_scope;
+  const std::uint32_t kind = scope % scope_kinds;
+  return kind == screening_scope || kind == screened_comparison_scope;
 }
 // Returns the scope of the evaluations that a group waits for.
 std::uint32_t scope_of(const schema::RolloutGroup::Reader& group);

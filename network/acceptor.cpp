@@ -113,10 +113,9 @@ class acceptor::loop {
     }
   }
 
-  // Serves a descriptor that is ready, or looks after all of them. What fails costs the connection
-  // that it is about, and nothing else.
+  // Serves a descriptor that is ready, or looks after all of them.
   void attempt(int fd) {
-    try {
+    guard(fd, [&] {
       if (fd == stop_.get()) {
         look_after(steady::now());
       } else if (fd == listener_.get()) {
@@ -124,9 +123,27 @@ class acceptor::loop {
       } else if (waiting_.contains(fd)) {
         go_on(fd);
       }
+    });
+  }
+
+  // A failure costs the connection that the work is about, and nothing else.
+  template <class Work>
+  void guard(int fd, const Work& work) {
+    try {
+      work();
     } catch (const std::exception& e) {
       if (options_.log) options_.log(std::string("a connection failed: ") + e.what());
       waiting_.erase(fd);
+    }
+  }
+
+  void end_late(int fd) {
+    if (waiting_.at(fd).is_refused) {
+      waiting_.erase(fd);
+    } else if (waiting_.at(fd).said) {
+      refuse(fd, preface_answer::kind::later, "its earlier connection does not end");
+    } else {
+      refuse(fd, "it did not say who it is in time");
     }
   }
 
@@ -302,16 +319,8 @@ class acceptor::loop {
         one.has_no_predecessor = true;  // CAF cleans up behind it until the next look
       }
     }
-    for (const int fd : late) {
-      if (waiting_.at(fd).is_refused) {
-        waiting_.erase(fd);
-      } else if (waiting_.at(fd).said) {
-        refuse(fd, preface_answer::kind::later, "its earlier connection does not end");
-      } else {
-        refuse(fd, "it did not say who it is in time");
-      }
-    }
-    for (const int fd : next) admit(fd);
+    for (const int fd : late) guard(fd, [this, fd] { end_late(fd); });
+    for (const int fd : next) guard(fd, [this, fd] { admit(fd); });
     std::erase_if(live_, [](const live& one) { return one.connection.expired(); });
     read_revocations();
     refusals_.report(now);

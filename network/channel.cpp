@@ -79,12 +79,15 @@ std::size_t channel::buffered() const {
 }
 
 bool channel::wait(channel_result wanted, std::chrono::steady_clock::time_point deadline) const {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  if (left.count() <= 0) return false;
   pollfd one{descriptor(),
              static_cast<short>(wanted == channel_result::wants_write ? POLLOUT : POLLIN), 0};
-  return poll(&one, 1, static_cast<int>(left.count())) == 1;
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    const int ready = poll(&one, 1, static_cast<int>(left.count()));
+    if (ready >= 0 || errno != EINTR) return ready == 1;
+  }
 }
 
 void channel::shut_down() {

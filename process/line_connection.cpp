@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <stdexcept>
 
 namespace hone {
@@ -13,6 +14,7 @@ namespace hone {
 void line_connection::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) throw connection_lost(name_ + " has gone");
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
@@ -29,9 +31,12 @@ bool line_connection::receive(deadline until) {
     left_ms = static_cast<int>(left.count());
   }
   pollfd waiting{socket_.get(), POLLIN, 0};
-  if (poll(&waiting, 1, left_ms) == 0) return false;
+  const int ready = poll(&waiting, 1, left_ms);
+  if (ready == 0) return false;
   std::array<char, 64U << 10U> buffer{};
-  const ssize_t n = read(socket_.get(), buffer.data(), buffer.size());
+  // Without data, read() would wait beyond the deadline.
+  const ssize_t n = ready > 0 ? read(socket_.get(), buffer.data(), buffer.size()) : -1;
+  if (n < 0 && errno == EINTR) return true;  // nothing has come: the caller asks again
   if (n <= 0) throw connection_lost(name_ + " ended");
   received_.append(buffer.data(), static_cast<std::size_t>(n));
   if (received_.size() > most_bytes_) throw std::length_error(name_ + " sends too much");

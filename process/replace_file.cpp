@@ -23,6 +23,14 @@ bool write_all(int fd, const std::string& text) {
   return true;
 }
 
+// Makes the names in a folder durable. Some file systems cannot, and then the names are as safe as
+// they make them.
+void sync_folder(const std::filesystem::path& folder) {
+  const unique_fd opened(
+      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened) fsync(opened.get());
+}
+
 }  // namespace
 
 void replace_file(const std::filesystem::path& file, const std::string& text, mode_t mode) {
@@ -30,10 +38,11 @@ void replace_file(const std::filesystem::path& file, const std::string& text, mo
   unlink(unfinished.c_str());
   unique_fd out(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   const bool is_written = out && fchmod(out.get(), mode) == 0 && write_all(out.get(), text) &&
-                          close(out.release()) == 0 &&
+                          fsync(out.get()) == 0 && close(out.release()) == 0 &&
                           std::rename(unfinished.c_str(), file.c_str()) == 0;
   if (!is_written)
     throw std::runtime_error(file.string() + ": cannot be written (" + std::strerror(errno) + ")");
+  sync_folder(file.parent_path());
 }
 
 }  // namespace hone

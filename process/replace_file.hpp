@@ -8,7 +8,8 @@
 namespace hone {
 
 // Replaces the contents of a file in one step, so that a reader sees the old text or the new one,
-// and sets its permissions: 0600 for what is secret. Throws std::runtime_error.
+// also after a loss of power, and sets its permissions: 0600 for secrets. Throws
+// std::runtime_error.
 void replace_file(const std::filesystem::path& file, const std::string& text, mode_t mode);
 
 }  // namespace hone

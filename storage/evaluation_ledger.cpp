@@ -219,8 +219,11 @@ bool evaluation_ledger::measure_again(const task_id& task, const evaluation_key&
     return false;
   }
   const auto known = find(key);
-  if (!known || (*known)->getOutcome() != Outcome::OK || measurement_count(known) >= wanted)
-    return true;
+  if (!known) {
+    evaluate_once(task, key, 0, best_score, now_ms, jobs);
+    return false;
+  }
+  if ((*known)->getOutcome() != Outcome::OK || measurement_count(known) >= wanted) return true;
   work w;
   w.task = task;
   w.measurement = random_id<measurement_id>();
@@ -304,7 +307,11 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_
       w.measurement.store(evaluation->initMeasurementId());
       evaluation->setAttempt(w.attempt);
       evaluation->setOutcome(Outcome::INFRASTRUCTURE);
-      evaluation->setMessage("no result after " + std::to_string(max_attempts) + " attempts");
+      evaluation->setMessage(
+          is_obsolete ? "it waited for version " + std::to_string(key.judge) +
+                            " of the judge, and this is version " +
+                            std::to_string(options_.judge_version)
+                      : "no result after " + std::to_string(max_attempts) + " attempts");
       lost.push_back(evaluation.finish());
       continue;
     }

@@ -51,7 +51,8 @@ class evaluation_ledger {
                           std::uint32_t population, double best_score, std::uint64_t now_ms,
                           std::vector<record<schema::CompileJob>>& jobs);
   // Requests measurements until the stored variant of this task has `wanted` of them, as long as it
-  // is ok. Returns true if it has them, or is not ok, or has no evaluation of this judge.
+  // is ok; without an evaluation of this judge, requests the first. Returns true if it has them, or
+  // is not ok.
   bool measure_again(const task_id& task, const evaluation_key& key, std::uint32_t wanted,
                      double best_score, std::uint64_t now_ms,
                      std::vector<record<schema::CompileJob>>& jobs);

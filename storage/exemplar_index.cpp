@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "messages/schema/storage.capnp.h"
 
@@ -46,6 +47,16 @@ std::string index_prefix(char kind, const population_key& where) {
   key += '\0';
   append_number(key, where.population);
   return key;
+}
+
+task_id task_of_index_key(std::string_view key) {
+  const auto half = [&](std::size_t at) {
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < sizeof number; ++i)
+      number = number << 8U | static_cast<unsigned char>(key.at(1 + at + i));
+    return number;
+  };
+  return {half(0), half(sizeof(std::uint64_t))};
 }
 
 std::string device_type_of_index_key(std::string_view key) {
@@ -201,6 +212,31 @@ void exemplar_index::clear(const population_key& where) {
     db_->remove(family::exemplars, bucket_key(where, which));
   }
   populations_[where] = {{}, std::nullopt, true};
+}
+
+std::vector<exemplar_index::leaders> exemplar_index::reset(std::size_t count) {
+  std::set<population_key> stored;
+  db_->scan_keys(family::exemplars, "b", [&](std::string_view key) {
+    const std::string_view number = key.substr(key.size() - 2 * sizeof(std::uint32_t));
+    stored.insert({task_of_index_key(key), device_type_of_index_key(key), read_number(number, 0)});
+    return true;
+  });
+  std::vector<leaders> best;
+  for (const population_key& where : stored) {
+    leaders its{where.task, where.device_type, {}};
+    const bucket_map& members = load(where).buckets;
+    for (auto b = members.rbegin(); b != members.rend() && where.population == 0; ++b) {
+      if (its.variants.size() >= count) break;
+      for (std::uint32_t ordinal = 0; ordinal < b->second.count; ++ordinal)
+        its.variants.push_back(at(where, b->first, ordinal));
+    }
+    std::sort(its.variants.begin(), its.variants.end(),
+              [](const auto& a, const auto& b) { return a.score > b.score; });
+    its.variants.resize(std::min(count, its.variants.size()));
+    clear(where);
+    if (!its.variants.empty()) best.push_back(std::move(its));
+  }
+  return best;
 }
 
 record<schema::Islands> exemplar_index::islands(const task_id& task, const std::string& device_type,

@@ -55,6 +55,15 @@ class exemplar_index {
   // Returns false, without effect, if the variant is not in the population.
   bool remove(const population_key& where, const variant_id& variant);
   void clear(const population_key& where);
+  // A place with its variants of highest score.
+  struct leaders {
+    task_id task;
+    std::string device_type;
+    std::vector<scored_variant> variants;  // by falling score
+  };
+  // Removes all variants of all populations. Returns the `count` best ones of each task and device
+  // type.
+  std::vector<leaders> reset(std::size_t count);
 
   // The reference stays valid as long as the index; its contents follow later changes.
   const bucket_map& buckets(const population_key& where);
@@ -95,7 +104,8 @@ class exemplar_index {
 
 // Returns the common start of a population's keys of one kind: 'e', 's' or 'b'.
 std::string index_prefix(char kind, const population_key& where);
-// Returns the device type of a population from a key that begins with index_prefix().
+// Return the task and the device type of a population from a key that begins with index_prefix().
+task_id task_of_index_key(std::string_view key);
 std::string device_type_of_index_key(std::string_view key);
 // Returns the key of an IndexEntry.
 std::string index_entry_key(const population_key& where, std::uint32_t bucket,

@@ -158,6 +158,11 @@ std::uint64_t pool_inspector::next_version() const {
   return format ? std::max((*format)->getNextVersion(), (*format)->getUnnamedVersion()) : 0;
 }
 
+std::uint32_t pool_inspector::judge_version() const {
+  const auto format = db_.get<schema::PoolFormat>(family::meta, "format");
+  return format ? (*format)->getJudgeVersion() : 0;
+}
+
 pool_inspector::statistics pool_inspector::count() const {
   statistics s;
   const auto count_keys = [&](family which, std::uint64_t& into) {

@@ -70,6 +70,8 @@ class pool_inspector {
   // Returns the types of device on which variants of the run have scores.
   std::set<std::string> scored_device_types() const;
   std::uint64_t next_version() const;
+  // Returns the version of the judge that has opened the pool last.
+  std::uint32_t judge_version() const;
   version_chain versions() const { return version_chain(db_); }
 
   struct statistics {

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "messages/measurements.hpp"
+#include "messages/parse_number.hpp"
 #include "messages/shown_variants.hpp"
 #include "storage/exemplar_index.hpp"
 #include "storage/inspection.hpp"
@@ -99,11 +100,12 @@ class checker {
                std::to_string(rollouts_) + " rollouts");
   }
 
-  // The evaluations of a variant on a device type lie together, the earliest judge's first.
+  // The evaluations of a variant on a device type lie together.
   void check_evaluations() {
+    const std::uint32_t judge = pool_->judge_version();
     population_key where;
     variant_id variant;
-    std::optional<double> score;  // by the newest judge that has come to a verdict
+    std::optional<double> score;  // by the judge that has opened the pool last
     const auto check_slot = [&] {
       if (where.device_type.empty()) return;
       const std::string name = "evaluation of " + to_string(variant);
@@ -138,8 +140,7 @@ class checker {
             variant = parsed->variant;
             score.reset();
           }
-          if (has_score(*evaluation)) score = evaluation->getScore();
-          if (is_refuted(evaluation->getOutcome())) score.reset();
+          if (parsed->judge == judge && has_score(*evaluation)) score = evaluation->getScore();
         });
     check_slot();
   }
@@ -335,9 +336,9 @@ void check_acknowledgements(const pool_inspector& pool, const std::filesystem::p
       found = pool.group(group_id{(*id)[0], (*id)[1]}).has_value();
     } else if (what == "measurement" && id && variant) {
       found = holds_measurement({(*id)[0], (*id)[1]}, {(*variant)[0], (*variant)[1]});
-    } else if (what == "version" && !first.empty() &&
-               first.find_first_not_of("0123456789") == std::string::npos) {
-      found = versions.find(std::stoull(first)) != nullptr;
+    } else if (what == "version") {
+      const auto number = parse_number<std::uint64_t>(first);
+      found = number && versions.find(*number) != nullptr;
     }
     ++report.checked["acknowledgements"];
     if (!found) report.complain("acknowledged, but missing: " + line);

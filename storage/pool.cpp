@@ -12,6 +12,9 @@ namespace {
 
 constexpr const char* format_key = "format";
 
+// Variants of each task and device type that a new version of the judge judges again.
+constexpr std::size_t judged_again = 16;
+
 std::uint64_t stored_next_sequence(const database& db) {
   const auto format = db.get<schema::PoolFormat>(family::meta, format_key);
   return format ? (*format)->getNextReady() : 0;
@@ -23,7 +26,8 @@ record<schema::RolloutGroup> stored_group(const schema::RolloutGroup::Reader& gr
   using Origin = schema::RolloutGroup::Origin;
   record_builder<schema::RolloutGroup> stored;
   copy_without(group, {.variants = true}, stored);
-  const bool screens = group.getOrigin() == Origin::POLICY       ? o.screens
+  const bool screens = stage_of(group) == Stage::VALIDATION      ? true
+                       : group.getOrigin() == Origin::POLICY     ? o.screens
                        : group.getOrigin() == Origin::COMPARISON ? o.screens_comparisons
                                                                  : false;
   stored->setScreened(screens && group.getTimed());
@@ -58,10 +62,25 @@ pool::pool(const pool_options& options)
     check_format(db_);
     next_version_ = (*format)->getNextVersion();
     unnamed_version_ = std::max(next_version_, (*format)->getUnnamedVersion());
+    if ((*format)->getJudgeVersion() != options_.judge_version) judge_leaders_again();
   } else {
     store_format();
     commit();
   }
+}
+
+// No prompt shows a score of another judge, which may have been deceived. The variants that were the
+// best for it are judged again, and are exemplars when they have a score of this judge.
+void pool::judge_leaders_again() {
+  std::vector<record<schema::CompileJob>> jobs;  // none: there is no device yet
+  for (const auto& of : index_.reset(judged_again)) {
+    for (const scored_variant& one : of.variants)
+      ledger_.evaluate_once(of.task,
+                            {one.variant, of.device_type, options_.judge_version, run_scope}, 0, 0,
+                            0, jobs);
+  }
+  store_format();
+  commit();
 }
 
 void pool::store_format() {
@@ -248,8 +267,11 @@ record<schema::Draw> pool::draw(const draw_request& request) {
   draw->setSamples(request.samples);
   draw->setSeed(random_());
   draw->setArm(request.arm);
+  draw->setComparedAt(static_cast<std::uint32_t>(request.compared_at));
+  const bool is_compared =
+      request.stage == Stage::COMPARISON || request.stage == Stage::VALIDATION;
   const auto choice = request.arm == schema::Draw::Arm::BARE ? exemplar_selector::choice()
-                      : request.stage == Stage::COMPARISON
+                      : is_compared
                           ? selector_.choose_to_compare(request.task, request.device_type, random_)
                           : selector_.choose(request.task, request.device_type, random_);
   draw->setPopulation(choice.population);
@@ -266,7 +288,7 @@ record<schema::Draw> pool::draw(const draw_request& request) {
     exemplars[i].setCuda((*variant)->getCuda());
     exemplars[i].setPython((*variant)->getPython());
   }
-  if (request.stage == Stage::COMPARISON) return draw.finish();
+  if (is_compared) return draw.finish();
   if (const auto attempt = attempts_.take(request.task, request.device_type)) {
     draw->setTurn(attempt->turn);
     draw->setAttempt(*attempt->attempt);

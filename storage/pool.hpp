@@ -88,10 +88,11 @@ class pool {
     std::uint64_t policy_version = 0;
     std::uint32_t samples = 1;
     schema::Draw::Arm arm = schema::Draw::Arm::SAMPLED;
+    std::uint64_t compared_at = 0;  // the head when the comparison or validation began
   };
   // Makes the choices for one prompt. Exemplars include their code, ordered by ascending score. The
   // arm `bare` has none. Where an attempt of the policy waits to be made better, the draw asks for
-  // that, except in comparisons.
+  // that, except in comparisons and validations.
   record<schema::Draw> draw(const draw_request& request);
 
   struct batch_request {
@@ -167,6 +168,8 @@ class pool {
   void measure_best_of(const schema::RolloutGroup::Reader& group,
                        const std::vector<record<schema::Evaluation>>& evaluated,
                        std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
+  // Empties the index of exemplars, and has its leaders judged by this version of the judge.
+  void judge_leaders_again();
   // Requests measurements of the task's best variant. `judged`: the key of the evaluation of the
   // task that has changed, whichever variant's, which says the device type.
   void measure_best_again(const task_id& task, const evaluation_key& judged, std::uint64_t now_ms,

@@ -22,13 +22,14 @@ interval median_interval(std::span<const double> values) {
   if (n == 0) throw std::invalid_argument("the interval of nothing");
   // Finds the largest k with P(fewer than k heads of n fair coins) <= 2.5 %. Then [x(k), x(n + 1 -
   // k)] covers the median with a probability of at least 95 %.
+  // Logarithms, because 0.5 to the power of n is zero for a double from n = 1,075 on.
   double tail = 0;
-  double probability = std::pow(0.5, static_cast<double>(n));
+  double log_probability = static_cast<double>(n) * std::log(0.5);
   std::size_t k = 0;
-  while (k < n / 2 && tail + probability <= 0.025) {
-    tail += probability;
+  while (k < n / 2 && tail + std::exp(log_probability) <= 0.025) {
+    tail += std::exp(log_probability);
     ++k;
-    probability *= static_cast<double>(n - k + 1) / static_cast<double>(k);
+    log_probability += std::log(static_cast<double>(n - k + 1) / static_cast<double>(k));
   }
   k = std::max<std::size_t>(k, 1);
   return {sorted[k - 1], sorted[n - k]};

@@ -1,9 +1,9 @@
 #include "launch/cluster/pool_folder.hpp"
 
-#include <charconv>
 #include <fstream>
 
 #include "launch/cluster/programs.hpp"
+#include "messages/parse_number.hpp"
 #include "process/replace_file.hpp"
 
 namespace hone {
@@ -12,13 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* record_ending = ".node";
-
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
 
 }  // namespace
 
@@ -45,8 +38,8 @@ std::map<std::int64_t, std::string> pool_folder::records() const {
   for (const auto& entry : fs::directory_iterator(path_)) {
     const std::string stem = entry.path().stem().string();
     if (entry.path().extension() != record_ending || !stem.starts_with(pool_ + "-")) continue;
-    const auto node = parse_number(std::string_view(stem).substr(pool_.size() + 1));
-    if (!node) continue;
+    const auto node = parse_number<std::int64_t>(std::string_view(stem).substr(pool_.size() + 1));
+    if (!node || *node < 0) continue;
     std::ifstream in(entry.path(), std::ios::binary);
     records[*node] = std::string{std::istreambuf_iterator<char>(in), {}};
   }

@@ -1,18 +1,20 @@
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "launch/cluster/cluster.hpp"
 #include "launch/commands/cluster_check.hpp"
 #include "launch/commands/cluster_view.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/system.hpp"
+#include "messages/parse_number.hpp"
 
 namespace hone {
 namespace {
 
 constexpr auto answer_limit = std::chrono::seconds(10);
+constexpr std::int64_t most_scaled = 1000000;
 
 struct up_arguments {
   std::string file;
@@ -110,13 +112,14 @@ int scale(const scale_arguments& a) {
 // Splits "POOL=N" or "TYPE=N".
 void parse_scale(const std::string& text, scale_arguments& a) {
   const std::size_t equals = text.rfind('=');
-  const char* const end = text.data() + text.size();
-  const bool is_well = equals != std::string::npos && equals > 0 && equals + 1 < text.size() &&
-                       std::from_chars(text.data() + equals + 1, end, a.count).ptr == end &&
-                       a.count >= 0;
-  if (!is_well || a.count > 1000000)
-    throw CLI::ValidationError("CHANGE", "'" + text + "': expected POOL=N or TYPE=N");
+  std::optional<std::int64_t> count;
+  if (equals != std::string::npos && equals > 0)
+    count = parse_number<std::int64_t>(std::string_view(text).substr(equals + 1));
+  if (!count || *count < 0 || *count > most_scaled)
+    throw CLI::ValidationError("CHANGE", "'" + text + "': expected POOL=N or TYPE=N, with N from 0 to " +
+                                             std::to_string(most_scaled));
   a.what = text.substr(0, equals);
+  a.count = *count;
 }
 
 void add_up(CLI::App& app, command_action& action) {

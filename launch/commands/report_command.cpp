@@ -21,15 +21,15 @@ int report(const report_arguments& a) {
   const version_chain versions = pool_inspector(pool).versions();
   const version_record* head = versions.head_version();
   const bool is_finished = head && (*head)->getComplete();
-  const bool is_live = is_locked(a.directory);
+  const bool runs = is_live(a.directory);
   run_report made = make_report(pool, {}, 0, true);
   if (a.json) {
     made.json["finished"] = is_finished;
-    made.json["live"] = is_live;
+    made.json["live"] = runs;
     std::cout << one_line(made.json) << "\n";
     return 0;
   }
-  if (is_live) {
+  if (runs) {
     std::cout << "This run is still going on; these are its results so far.\n\n";
   } else if (!is_finished) {
     std::cout << "This run was stopped or killed before its end; these are its results so far.\n"

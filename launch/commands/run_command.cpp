@@ -1,9 +1,9 @@
-#include <charconv>
 #include <string_view>
 
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/run/run.hpp"
+#include "messages/parse_number.hpp"
 
 namespace hone {
 namespace {
@@ -22,13 +22,12 @@ constexpr const char* extensible_key = "contrastive.steps=";
 
 // Returns the number of steps in "contrastive.steps=N".
 std::int64_t parse_extension(const std::string& text) {
-  std::int64_t steps = 0;
   const std::string number =
       text.starts_with(extensible_key) ? text.substr(std::string_view(extensible_key).size()) : "";
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), steps);
-  if (error != std::errc() || end != number.data() + number.size() || steps < 1)
+  const auto steps = parse_number<std::int64_t>(number);
+  if (!steps || *steps < 1)
     throw CLI::ValidationError("--extend", "'" + text + "': expected " + extensible_key + "N");
-  return steps;
+  return *steps;
 }
 
 // Returns the configuration that the command names, or the one that its run keeps.

@@ -218,7 +218,7 @@ int status(const status_arguments& a) {
     node = connect(system, head, status_purpose, "hone status");
   } catch (const std::runtime_error& e) {
     if (a.directory.empty()) throw;
-    if (!is_locked(a.directory)) {
+    if (!is_live(a.directory)) {
       const int code = print_resting_run(a);
       print_launched(a);
       return code;

@@ -127,6 +127,8 @@ std::string progress_view::summarise(const node_snapshot& snapshot) const {
   const auto run_left = pace_.run_left_s();
   if (stage_left) text += "  " + clock_text(*stage_left) + " left in the stage";
   if (run_left) text += ", " + clock_text(*run_left) + " in the run";
+  const double valid = number_of(snapshot, "learner", "validation_ok");
+  if (valid > 0) text += "  held-out " + percent(valid) + " ok";
   if (tokens_per_second_ > 0) text += "  " + fixed(tokens_per_second_, 0) + " tokens/s";
   return text;
 }

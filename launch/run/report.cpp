@@ -52,6 +52,7 @@ class reporter {
       line("Simulated devices have made up their outcomes and scores.\n");
     print_tasks();
     print_stages();
+    print_validations();
     text_ += describe_comparison(found_, json_);
     text_ += describe_held_out(found_, json_);
     print_busy(busy, seconds, is_resumed);
@@ -190,6 +191,36 @@ class reporter {
     line();
   }
 
+  void print_validations() {
+    if (found_.validations.empty()) return;
+    line("Held-out tasks while the policy trained: greedy answers, measured briefly");
+    line("  version  tokens trained on    ok  of answers  copies  mean log speed-up of ok  by tier");
+    json_["validations"] = ordered_json::array();
+    for (const auto& [reported, numbers] : found_.validations) {
+      const auto number = [&, of = &numbers](const std::string& name) {
+        const auto found = of->find("validation_" + name);
+        return found == of->end() ? 0 : found->second;
+      };
+      const auto version = static_cast<std::uint64_t>(number("version"));
+      const auto trained = found_.trained_tokens.find(version);
+      const double tokens = trained == found_.trained_tokens.end() ? 0 : trained->second;
+      std::string tiers;
+      ordered_json row = {{"version", version}, {"tokens", tokens}};
+      for (const auto& [name, value] : numbers) {
+        const std::string key = name.substr(std::string("validation_").size());
+        row[key] = value;
+        if (key.starts_with("tier_"))
+          tiers += "  " + key.substr(5, key.size() - 8) + ": " + percent(value);
+      }
+      line(pad(std::to_string(version), 9, true) + pad(fixed(tokens / 1e6, 2) + "M", 19, true) +
+           pad(percent(number("ok")), 8, true) + pad(fixed(number("answers"), 0), 10, true) +
+           pad(percent(number("copies")), 9, true) +
+           pad(fixed(number("log_speedup"), 3), 25, true) + tiers);
+      json_["validations"].push_back(row);
+    }
+    line();
+  }
+
   // Says how many samples were written anew, and whether they improve on what their prompts showed.
   void print_sources(const stage_row& row) {
     std::map<std::string, double> counts;
@@ -307,6 +338,9 @@ class reporter {
               ? "; " + std::to_string(found_.left_out_samples) +
                     " of comparisons that were interrupted, or made before the run "
                     "was extended, are left out above"
+              : "") +
+         (found_.validation_samples > 0
+              ? "; " + std::to_string(found_.validation_samples) + " of validations as well"
               : ""));
     const std::uint64_t evaluations = found_.judged + found_.unparsable + found_.infrastructure;
     const std::uint64_t variants =
@@ -329,6 +363,7 @@ class reporter {
     json_["samples"] = found_.samples;
     json_["documents_not_learned"] = found_.unlearned.size();
     json_["left_out_samples"] = found_.left_out_samples;
+    json_["validation_samples"] = found_.validation_samples;
     json_["variants"] = {{"evaluated", found_.evaluated_variants},
                          {"compared_only", found_.compared_variants},
                          {"waiting", found_.waiting_variants}};

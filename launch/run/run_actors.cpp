@@ -184,6 +184,7 @@ class actor_starter {
   void start_learner() {
     learner_options options = settings_.learner;
     options.run_folder = parts_.folder.path();
+    options.tasks = parts_.tasks;
     for (const group_record& group : parts_.corpus_groups)
       ++options.corpus_groups[group->getDraw().getDeviceType()];
     options.awaits_corpus = parts_.corpus_awaits_nodes;

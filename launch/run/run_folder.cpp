@@ -22,7 +22,8 @@ run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(p
   if (resume && !exists)
     throw std::runtime_error(path.string() + ": there is no run to resume here");
   std::filesystem::create_directories(path / "checkpoints");
-  lock_ = try_lock_file(lock_of(path));
+  // `hone status` may look at the lock at this moment.
+  lock_ = try_lock_file(lock_of(path), std::chrono::milliseconds(500));
   if (!lock_) throw std::runtime_error(path.string() + ": another process runs in this directory");
   if (exists && !resume)
     throw std::runtime_error(
@@ -76,9 +77,7 @@ void run_folder::write(const std::string& name, const std::string& text) const {
   replace_file(path_ / name, text, 0644);
 }
 
-bool is_locked(const std::filesystem::path& directory) {
-  return std::filesystem::exists(lock_of(directory)) && !try_lock_file(lock_of(directory));
-}
+bool is_live(const std::filesystem::path& directory) { return is_locked(lock_of(directory)); }
 
 std::string command_to_go_on(const std::filesystem::path& directory, bool is_finished) {
   const std::string run = shell_quoted(directory.string());

@@ -51,9 +51,8 @@ class run_folder {
   unique_fd lock_;
 };
 
-// Returns true if a process holds the lock of a run's directory. A run that starts at this very
-// moment can be told that the directory is taken.
-bool is_locked(const std::filesystem::path& directory);
+// Returns true if a process holds the lock of a run's directory.
+bool is_live(const std::filesystem::path& directory);
 
 // Returns the command with which the run in a directory goes on, quoted for a shell: `hone up` for
 // one that `hone up` has started. Its configuration is the one that the directory keeps. A finished

@@ -172,6 +172,10 @@ class results_reader {
       const place where{at.task, at.device_type};
       const std::uint64_t before = seen[stage]++;
       const bool is_last_quarter = seen[stage] * 4 > counts[stage] * 3;
+      if (g.stage == Stage::VALIDATION) {
+        found_.validation_samples += g.rollouts.size();
+        continue;
+      }
       if (g.origin == schema::RolloutGroup::Origin::COMPARISON &&
           g.state != schema::GroupProgress::State::TRAINED) {
         found_.left_out_samples += g.rollouts.size();
@@ -265,6 +269,8 @@ class results_reader {
           if (view(metric.getName()) == "skipped_updates")
             found_.skipped_updates += metric.getValue();
           if (view(metric.getName()) == "tokens") tokens += metric.getValue();
+          if (view(metric.getName()).starts_with("validation_"))
+            found_.validations[version][std::string(view(metric.getName()))] = metric.getValue();
         }
       }
       found_.trained_tokens[version] = tokens;

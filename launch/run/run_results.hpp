@@ -111,6 +111,7 @@ struct run_results {
   std::map<variant_id, Outcome> unlearned;
   std::uint64_t samples = 0;           // rollouts, the corpus included
   std::uint64_t left_out_samples = 0;  // of an interrupted comparison: no stage counts them
+  std::uint64_t validation_samples = 0;  // of validations: no stage counts them either
   // Each variant is in one of the next three.
   std::uint64_t evaluated_variants = 0;
   std::uint64_t compared_variants = 0;  // with evaluations of a comparison only
@@ -135,6 +136,9 @@ struct run_results {
   std::optional<std::uint64_t> before_contrastive;
   // Tokens that the policy had trained on, prompts included, by version.
   std::map<std::uint64_t, double> trained_tokens;
+  // The numbers of the validations (policy/training/validation.hpp), by the version whose step
+  // reports them.
+  std::map<std::uint64_t, std::map<std::string, double>> validations;
   // Groups that were dropped because their samples were too old to train on, by device type.
   std::map<std::string, std::uint64_t> dropped_groups;
   double skipped_updates = 0;  // updates of the policy whose gradient was not finite

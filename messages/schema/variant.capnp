@@ -6,11 +6,12 @@ $Cxx.namespace("hone::schema");
 using Identity = import "identity.capnp";
 
 enum Stage {
-  # Stages of learning, in order. The last one compares the policies before and after `contrastive`.
+  # Stages of learning, in order. `comparison` compares the policies before and after `contrastive`.
   sft @0;
   selfSupervised @1;
   contrastive @2;
   comparison @3;
+  validation @4;                              # of draws alone: held-out tasks, during other stages
 }
 
 struct Variant {
@@ -66,6 +67,8 @@ struct Draw {
   arm @9 :Arm;
   turn @10 :UInt32;                           # 0: a new variant; n: a better one than turn n - 1's
   attempt @11 :Attempt;                       # that of the turn before; absent in turn 0
+  comparedAt @12 :UInt32;
+  # The head when the comparison or validation began. It keeps the evaluations of each apart.
 
   enum Arm {
     # How the completions of a comparison are written. All other draws are `sampled`.
@@ -118,6 +121,7 @@ struct RolloutGroup {
   enum Origin {
     policy @0;
     corpus @1;
-    comparison @2;                            # judged afresh, never trained on
+    comparison @2;                            # of a comparison or validation: judged afresh, never
+                                              # trained on
   }
 }

@@ -11,6 +11,7 @@
 #include "policy/files.hpp"
 #include "policy/network/adapters.hpp"
 #include "policy/scalar_type.hpp"
+#include "policy/work_progress.hpp"
 #include "tasks/safetensors.hpp"
 
 namespace hone {
@@ -182,6 +183,7 @@ decoder_weights decoder_weights::load(const std::filesystem::path& folder,
         at::Tensor tensor = at::empty(stored.shape, type->type);
         std::copy(stored.bytes.begin(), stored.bytes.end(), static_cast<char*>(tensor.data_ptr()));
         weights.all()[stored.name] = tensor.to(scalar_type(config.dtype));
+        note_progress();
       }
     } catch (const std::runtime_error& e) {
       throw policy_error(path.string() + ": " + e.what());

@@ -12,6 +12,7 @@
 
 #include "policy/files.hpp"
 #include "policy/sampling/sequence_network.hpp"
+#include "policy/work_progress.hpp"
 
 namespace hone {
 
@@ -186,6 +187,7 @@ void generation_engine::state::release(std::size_t index) {
 }
 
 std::vector<finished_request> generation_engine::step() {
+  note_progress();
   const c10::InferenceMode inference;
   state& s = *state_;
   std::vector<finished_request> done;

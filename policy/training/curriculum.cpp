@@ -45,6 +45,8 @@ std::int64_t steps_of(const curriculum_options& plan, Stage stage) {
       return plan.contrastive.steps;
     case Stage::COMPARISON:
       return 1;
+    case Stage::VALIDATION:  // no stage of a curriculum
+      break;
   }
   return 0;
 }

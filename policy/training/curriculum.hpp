@@ -85,11 +85,18 @@ struct comparison_stage_options {
   bool is_empty() const { return samples + bare_samples + greedy_samples + held_out_samples == 0; }
 };
 
+// Greedy answers to held-out tasks while the policy trains.
+struct validation_options {
+  double every_s = 0;  // from the start of one validation to the next, at the end of a step; 0: none
+  std::uint32_t tasks = 100;  // at most so many, spread evenly; 0 for all
+};
+
 struct curriculum_options {
   sft_stage_options sft;
   self_supervised_stage_options self_supervised;
   contrastive_stage_options contrastive;
   comparison_stage_options comparison;
+  validation_options validation;
 };
 
 // Returns the number of steps that are planned for a stage.

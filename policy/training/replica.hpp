@@ -13,6 +13,7 @@
 
 #include "policy/network/decoder_weights.hpp"
 #include "policy/training/distinct_rollouts.hpp"
+#include "policy/work_progress.hpp"
 
 namespace hone {
 
@@ -50,7 +51,10 @@ void for_replicas(std::span<const replica> replicas, std::span<Item> items, std:
   });
   const auto run = [&](std::size_t i) {
     const c10::OptionalStreamGuard guard(replicas[i].stream);
-    for (const std::vector<Item*>& batch : batches[i]) work(i, std::span<Item* const>(batch));
+    for (const std::vector<Item*>& batch : batches[i]) {
+      work(i, std::span<Item* const>(batch));
+      note_progress();
+    }
   };
   std::vector<std::future<void>> others;  // their destructors wait
   for (std::size_t i = 1; i < replicas.size(); ++i)

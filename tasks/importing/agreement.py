@@ -3,9 +3,11 @@
 Outputs are compared at the file's sizes and at odd sizes.
 """
 
+import contextlib
 import itertools
 import math
 import re
+import warnings
 
 import torch
 from any_device import AnyDevice
@@ -20,10 +22,12 @@ from cost import (
     cost,
     is_affordable,
 )
+from free_sizes import sizes_not_free, tied
 from module_tensors import named_tensors
 from output_difference import difference
 from source_file import Failure, bytes_of, require_type, tensors_of
 from task_result import has_result
+from ties import TieWatch
 from trial_sizes import odd_sizes, reduced_sizes
 
 # Of an error: PyTorch has an operator for a short type on GPUs, but not on this CPU.
@@ -31,6 +35,19 @@ NOT_ON_CPUS = re.compile(r"not implemented for '(BFloat16|Half)'|could not creat
 KEEPS_STATE = (
     "the module changes its own state when it is called; the reference computes its first call"
 )
+
+
+@contextlib.contextmanager
+def filled_memory():
+    """Fills tensors that are made without values: with NaN, or the largest number of their type."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.use_deterministic_algorithms(before)
 
 
 class Check:
@@ -50,6 +67,7 @@ class Check:
         self.importer = importer
         self.cases, self.has_result, self.checked = [], True, ""
         self.disagrees = False  # at odd sizes
+        self.is_repeatable = False  # that the module agrees with itself is known
 
     def run(self):
         """Sets the attributes above. Raises Failure if the reference disagrees or fails."""
@@ -75,9 +93,14 @@ class Check:
             self.compiled = CompiledReference(im)
         if not im.sizes:
             if im.is_real and affordable({}, PATIENCE):
-                self.require(self.compare_at({}, as_file=True))
-                if affordable({}):
-                    self.require(self.compare_at({}))
+                try:
+                    self.require(self.compare_at({}, as_file=True))
+                    if affordable({}):
+                        self.require(self.compare_at({}))
+                except RuntimeError as error:
+                    raise Failure(
+                        f"the imported reference fails where the module works: {last_line(error)}"
+                    ) from None
                 self.checked = "the file's sizes"
                 self.examine_result({})
             else:
@@ -142,8 +165,17 @@ class Check:
             lambda odd: affordable(odd, 1 if affordable(sizes) else PATIENCE),
             None if is_full else sizes,
         )
-        self.examine_result(next((s for s, is_timed in self.cases if not is_timed), sizes))
-        return not self.disagrees
+        if self.disagrees:
+            return False
+        odd = [s for s, is_timed in self.cases if not is_timed]
+        not_free = sizes_not_free(im.specification, self.compiled.call, odd) if is_full else set()
+        if not_free:
+            im.sizes = tied(im.sizes, timed, not_free)
+            im.specify()
+            self.cases = []
+            return self.try_dynamic(affordable)
+        self.examine_result(next(iter(odd), sizes))
+        return True
 
     def add_odd_cases(self, affordable, reduced=None):
         """Adds up to two untimed cases at which reference and module agree; else sets `disagrees`.
@@ -244,7 +276,7 @@ class Check:
 
     def by_symbol(self, sizes):
         """Returns sizes by the graph's symbols instead of their names."""
-        return {symbol: sizes[name] for symbol, name in self.importer.sizes.items()}
+        return {symbol: sizes.get(name, name) for symbol, name in self.importer.sizes.items()}
 
     def require(self, problem):
         """Raises Failure unless `problem`, the result of `compare_at`, is None."""
@@ -261,25 +293,62 @@ class Check:
         im = self.importer
         tensors = im.input_tensors if as_file else im.specification.draw_inputs(sizes)
         try:
-            return self.compare_for(tensors)
+            return self.compare_for(tensors, as_file)
         except Failure as failure:
             if not im.dtype or im.is_widened or not NOT_ON_CPUS.search(str(failure)):
                 raise
         im.widen()
-        return self.compare_for(tensors)
+        return self.compare_for(tensors, as_file)
 
-    def compare_for(self, tensors):
+    def compare_for(self, tensors, as_file):
         """Returns how the outputs differ for these inputs; see compare_at."""
         im = self.importer
         tensors = [im.as_checked(t) for t in tensors]
-        leaves, layout = torch.utils._pytree.tree_flatten(im.inputs)
-        queue = iter([t.clone() for t in tensors])
-        arguments = torch.utils._pytree.tree_unflatten(
-            [next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout
-        )
-        state = (
-            [(t, t.detach().clone()) for t in im.constants.values()] if self.compiled.writes else []
-        )
+
+        def arguments_of(tensors):
+            leaves, layout = torch.utils._pytree.tree_flatten(im.inputs)
+            queue = iter([t.clone() for t in tensors])
+            return torch.utils._pytree.tree_unflatten(
+                [next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout
+            )
+
+        arguments = arguments_of(tensors)
+        with TieWatch() if as_file else contextlib.nullcontext() as ties:
+            expected = self.run_module(arguments)
+        if ties is not None and ties.found:
+            im.notes.append(
+                f"results depend on the order of equal values ({', '.join(sorted(ties.found))}): a "
+                "program that puts them in another order than PyTorch on the CPU is wrong_result"
+            )
+        for i, t in enumerate(expected, 1):
+            require_type(f"output {i}", t)
+        self.require_repeatable(tensors, arguments_of, expected)
+        return difference(expected, self.compiled.call(tensors))
+
+    def require_repeatable(self, tensors, arguments_of, expected):
+        """Raises Failure unless the module returns `expected` again, whatever memory held before.
+
+        The first comparison of an import does so.
+        """
+        if self.is_repeatable:
+            return
+        with filled_memory():
+            again = self.run_module(arguments_of(tensors))
+        if difference(expected, again) is None:
+            self.is_repeatable = True
+            return
+        problem = difference(expected, self.run_module(arguments_of(tensors)))
+        if problem is not None:
+            raise Failure(
+                "the module returns another result when it is called again with the same inputs: "
+                f"it draws random numbers, or reads memory that it has not written ({problem})"
+            )
+        raise Failure("the module's result depends on memory that it has not written")
+
+    def run_module(self, arguments):
+        """Returns the module's outputs. Each call of the module acts as its first one."""
+        im = self.importer
+        state = [(t, t.detach().clone()) for t in self.written_tensors()]
         names = [
             (holder, dict(holder))
             for m in im.model.modules()
@@ -291,19 +360,24 @@ class Check:
             torch.device("cpu"),
             AnyDevice(),
         ):
-            expected = [t.clone() for t in tensors_of(im.model(*arguments))]
-        for i, t in enumerate(expected, 1):
-            require_type(f"output {i}", t)
+            outputs = [t.clone() for t in tensors_of(im.model(*arguments))]
         with torch.no_grad():
             for tensor, value in state:
                 tensor.copy_(value)
-        for holder, before in names:  # each call of a task's reference acts as the first one
+        for holder, before in names:
             if any(before.get(name) is not value for name, value in holder.items()):
                 holder.clear()
                 holder.update(before)
                 if KEEPS_STATE not in im.notes:
                     im.notes.append(KEEPS_STATE)
-        return difference(expected, self.compiled.call(tensors))
+        return outputs
+
+    def written_tensors(self):
+        """Returns the tensors of the module that a call may write."""
+        im = self.importer
+        if self.compiled.writes:
+            return list(im.constants.values())
+        return list(im.model.buffers())
 
     def examine_result(self, sizes):
         """Sets `has_result` from the reference's outputs at `sizes`.
@@ -314,6 +388,12 @@ class Check:
         self.has_result = has_result(
             lambda: im.specification.draw_inputs(sizes), self.compiled.call, im.notes
         )
+
+
+def last_line(error):
+    """Returns what TorchScript's interpreter says of a failure, without its trace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__).removeprefix("RuntimeError: ")[:200]
 
 
 def skeleton(text):

@@ -1,5 +1,7 @@
 """Runs a module's file on one device, whatever device the file names."""
 
+import contextlib
+
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -23,6 +25,17 @@ class AnyDevice(TorchFunctionMode):
         if func is torch.tensor and isinstance(args[0], (bool, int, float)):
             return torch.full((), args[0], **kwargs)  # an equal tensor, made by a recordable call
         return func(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def data_as_detached():
+    """Makes `tensor.data`, which tracing cannot follow, `tensor.detach()`, which is the same."""
+    original = torch._C.TensorBase.data
+    torch.Tensor.data = property(lambda tensor: tensor.detach(), original.__set__)
+    try:
+        yield
+    finally:
+        del torch.Tensor.data
 
 
 def is_device(value):

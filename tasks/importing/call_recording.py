@@ -8,11 +8,12 @@ class Call:
     """A recorded operator call.
 
     Tensors among the arguments are replaced by the Calls that made them, or by None if their origin
-    is unknown. `shape` and `dtype` are those of the result.
+    is unknown. `shape` and `dtype` are those of the result, `position` is its place among several
+    results, or None.
     """
 
-    def __init__(self, target, args, kwargs, output):
-        self.target, self.args, self.kwargs = target, args, kwargs
+    def __init__(self, target, args, kwargs, output, position=None):
+        self.target, self.args, self.kwargs, self.position = target, args, kwargs, position
         self.shape, self.dtype = tuple(output.shape), output.dtype
         self.name = target._schema.name.split("::")[1]
 
@@ -60,9 +61,7 @@ class Record(TorchDispatchMode):
         """Records an operator's result. `known`: the arguments with Calls in place of tensors."""
         storage, view = self.place_of(output)
         self.kept.append(output)
-        call = Call(func, known[0], known[1], output)
-        if is_one_of_several:
-            call = None  # results of max, sort or split are measured instead
+        call = Call(func, known[0], known[1], output, position if is_one_of_several else None)
         if func._schema.is_mutable:
             whole = output.numel() * output.element_size() == output.untyped_storage().nbytes()
             self.calls[storage] = {view: call} if whole else {}

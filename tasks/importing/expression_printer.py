@@ -108,14 +108,23 @@ class ExpressionPrinter:
             return literal(args[0], self.show)
         if torch.Tag.nondeterministic_seeded in target.tags and name not in MAY_DRAW:
             raise Unprintable(f"it draws random numbers: aten::{name}")
-        if name == "lift_fresh_copy" and literal(args[0], self.show).startswith("torch.tensor("):
+        if name == "lift_fresh_copy" and literal(args[0], self.show).startswith(
+            ("torch.tensor(", "torch.full([], ")
+        ):
             return literal(args[0], self.show)
         name = SHORTER.get(name, name)
         if target is torch.ops.aten.view.default:
             # An operator may lay out its result in another way on a GPU, where a view of it is
             # impossible.
             name = "reshape"
-        texts = [literal(a, self.show, str(s.type)) for a, s in zip(args, schema.arguments)]
+        if name == "view" and target._overloadname == "dtype":
+            raise Unprintable(
+                "it views the bits of a tensor as another type, for which TorchScript has no operator"
+            )
+        texts = [
+            "" if isinstance(a, (torch.device, torch.layout)) else literal(a, self.show, str(s.type))
+            for a, s in zip(args, schema.arguments)
+        ]
         if name == "_weight_norm":  # the operator does not check the size of g
             v, g, dim = (*texts, "0")[:3]
             return f"{grouped(v)} * ({grouped(g)} / torch.norm_except_dim({v}, 2, {dim}))"

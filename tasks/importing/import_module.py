@@ -4,7 +4,6 @@ A task has a reference, inputs and parameters with the way they are drawn, and c
 is checked against the module before the task file is written.
 """
 
-import contextlib
 import re
 import time
 import warnings
@@ -12,11 +11,11 @@ import warnings
 import task_text
 import torch
 from agreement import Check
-from any_device import AnyDevice
+from any_device import AnyDevice, data_as_detached
 from cost import MODEL_BYTES, RUN_BYTES
 from drawn_inside import draws_of, may_draw_inside
 from graph_sizes import named_sizes
-from module_tensors import loose_tensors, named_tensors
+from module_tensors import loose_tensors, name_in, named_tensors
 from reference import Reference
 from source_file import Failure, SourceFile, bytes_of, reason, require_type, tensors_of
 from task_dtypes import DTYPES
@@ -187,10 +186,7 @@ class Importer:
 
     def exported(self, model, inputs, dynamic_shapes):
         """Returns the exported program of a module; other arguments are torch.export's."""
-        with (
-            warnings.catch_warnings(),
-            AnyDevice() if "cuda" in self.source.text else contextlib.nullcontext(),
-        ):
+        with warnings.catch_warnings(), AnyDevice(), data_as_detached():
             warnings.simplefilter("ignore")
             try:
                 return torch.export.export(
@@ -198,6 +194,12 @@ class Importer:
                 )
             except Exception as error:
                 kind = type(error).__name__
+                if "fake tensor in the exported program constant" in str(error):
+                    raise Failure(
+                        "it holds a tensor that tracing cannot follow: forward() writes a parameter "
+                        "in place, as an embedding with max_norm does, or makes a tensor in a way "
+                        "that is hidden from PyTorch's operators"
+                    ) from None
                 if "DataDependent" in kind or any(
                     sign in str(error)
                     for sign in ("data-dependent", "Could not guard", "FakeTensor")
@@ -218,6 +220,12 @@ class Importer:
                 constants[spec.arg.name] = named[spec.target]
             elif spec.kind == InputKind.CONSTANT_TENSOR:
                 value = constants[spec.arg.name] = program.constants[spec.target]
+                # Parameters that forward() reaches through a list or a dict are constants here.
+                registered = name_in(named, value)
+                if registered is not None:
+                    spec.target = registered
+                    constants[spec.arg.name] = named[registered]
+                    continue
                 if value.device.type == "meta" and spec.target not in loose_tensors(
                     self.drawn_model
                 ):
@@ -243,7 +251,7 @@ class Importer:
         """Checks the reference and returns the result of `import_file`."""
         check = Check(self)
         check.run()
-        self.notes += self.reference.left_out
+        self.notes = list(dict.fromkeys(self.notes + self.reference.left_out))
         cases = [
             {
                 "sizes": self.specification.timed,

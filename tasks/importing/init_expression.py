@@ -65,10 +65,15 @@ class RecordedExpression:
         return None
 
     def text_of(self, call):
-        """Returns a call as an expression.
+        """Returns a call, or its result that is used, as an expression.
 
         Raises Unprintable, or AttributeError if an in-place operator has no functional overload.
         """
+        text = self.text_of_results(call)
+        return text if call.position is None else f"{text}[{call.position}]"
+
+    def text_of_results(self, call):
+        """Returns a call as an expression; see text_of."""
         if call.name in ("copy_",):
             return self.show(call.args[1])
         level = constant_of(call)
@@ -76,7 +81,7 @@ class RecordedExpression:
             shape = ", ".join(self.extents.get(n, str(n)) for n in call.shape)
             return f"torch.full([{shape}], {number(level)}, dtype={call.dtype})"
         args = call.args
-        if call.name in ("arange", "expand", "view", "linspace", "eye"):
+        if call.name in ("arange", "expand", "view", "_unsafe_view", "reshape", "linspace", "eye"):
             args = torch.utils._pytree.tree_map_only(int, self.as_size, args)
         functional = call.name.removesuffix("_")
         if call.name.endswith("_") and (functional in INFIX or functional in IN_PLACE):

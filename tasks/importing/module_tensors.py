@@ -10,6 +10,21 @@ def named_tensors(model):
     )
 
 
+def name_in(named, tensor):
+    """Returns the name of the tensor in `named` that shares this one's memory, or None."""
+    for name, other in named.items():
+        if other is tensor or (
+            other.device.type != "meta"
+            and other.numel() > 0
+            and other.data_ptr() == tensor.data_ptr()
+            and other.shape == tensor.shape
+            and other.stride() == tensor.stride()
+            and other.dtype == tensor.dtype
+        ):
+            return name
+    return None
+
+
 def loose_tensors(model):
     """Returns the tensors that are plain attributes of modules, by their names in a graph."""
     return {

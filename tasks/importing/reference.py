@@ -25,6 +25,13 @@ PYTHON_OPERATORS = {
 }
 
 
+# Blocks that are replaced by their bodies, with the position of the body's first argument.
+INLINED = {
+    torch.ops.higher_order.wrap_with_set_grad_enabled: 2,
+    torch.ops.higher_order.wrap_with_autocast: 5,
+}
+
+
 def writes_back(node):
     """Returns True for a write that stores in a buffer the values that the graph has written there.
 
@@ -35,6 +42,14 @@ def writes_back(node):
         and node.args[0].op == "placeholder"
         and not node.users
     )
+
+
+def scalar(value):
+    """Returns a tensor without dimensions as an expression."""
+    # torch.tensor() of a Python number has only the precision of float32 in TorchScript.
+    if value.dtype == torch.float64:
+        return f"torch.full([], {number(value.item())}, dtype=torch.float64)"
+    return f"torch.tensor({number(value.item())}, dtype={value.dtype})"
 
 
 class Reference:
@@ -79,7 +94,7 @@ class Reference:
                 continue
             if node.name in inline:
                 value = constants[node.name]
-                self.shown[node] = f"torch.tensor({number(value.item())}, dtype={value.dtype})"
+                self.shown[node] = scalar(value)
                 continue
             if node.name not in constants:
                 continue  # the module's argument is a number, which export has as a constant
@@ -184,9 +199,7 @@ class Reference:
         """Returns a node's expression, or None if the node needs no line of its own."""
         target = node.target
         if target is operator.getitem:
-            if isinstance(node.args[0], torch.fx.Node) and node.args[0].target in (
-                torch.ops.higher_order.wrap_with_set_grad_enabled,
-            ):
+            if isinstance(node.args[0], torch.fx.Node) and node.args[0].target in INLINED:
                 return self.shown[(node.args[0], node.args[1])]
             if "native_dropout" in str(node.args[0].target):
                 return self.shown[node.args[0]]
@@ -215,17 +228,26 @@ class Reference:
         name = getattr(target, "__name__", str(target))
         if name.removeprefix("_") in calls:
             return f"{calls[name.removeprefix('_')]}({', '.join(operands)})"
+        if name in ("_add_batch_dim", "_remove_batch_dim"):
+            raise Unprintable("it uses torch.vmap, which a graph of operators cannot express")
         raise Unprintable(f"it calls {name}")
 
     def inline(self, module, node):
-        """Prints the body of a block that only switches gradients off in place of the block."""
-        if node.target is not torch.ops.higher_order.wrap_with_set_grad_enabled:
+        """Prints the body of a block that does not change what is computed, instead of the block:
+        one that switches gradients or autocast off."""
+        first = INLINED.get(node.target)
+        if first is None:
             raise Unprintable(
                 f"it has control flow that is kept in the graph ({node.target.name()})"
             )
-        body = getattr(module, node.args[1].target)
+        if node.target is torch.ops.higher_order.wrap_with_autocast and node.args[2]:
+            raise Unprintable(
+                "it uses autocast, whose casts a task does not have: cast tensors explicitly, or "
+                "import the module with --dtype"
+            )
+        body = getattr(module, node.args[first - 1].target)
         for inner, outer in zip(
-            [n for n in body.graph.nodes if n.op == "placeholder"], node.args[2:]
+            [n for n in body.graph.nodes if n.op == "placeholder"], node.args[first:]
         ):
             self.shown[inner] = self.show(outer)
             self.ranks[inner] = self.ranks.get(outer)

@@ -63,7 +63,7 @@ def import_one(request):
     # The module may import files beside it; installed packages come first.
     sys.path.append(os.path.dirname(request["path"]))
     try:
-        with open(request["path"], encoding="utf-8") as f:
+        with open(request["path"], encoding="utf-8-sig") as f:
             source = f.read()
         return Importer(
             source,
@@ -96,7 +96,9 @@ def child(request, rules, answer):
     try:
         result = import_one(request)
     except Exception as error:
-        result = {"error": f"the import fails: {type(error).__name__}: {str(error)[:300]}"}
+        import source_file
+
+        result = {"error": f"the import fails: {source_file.reason(error, request['path'])}"}
     data = result.pop("data", b"")
     result["data_bytes"] = len(data)
     with os.fdopen(answer, "wb") as out:

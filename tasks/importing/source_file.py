@@ -39,6 +39,26 @@ def reason(error, path):
     )
 
 
+def replace_device_calls():
+    """Replaces functions of PyTorch that would do something else here than on a GPU."""
+    autocast = torch.amp.autocast_mode.autocast
+    original = autocast.__init__
+
+    def without_casts(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+        if enabled:
+            raise Failure(
+                "it uses autocast, whose casts a task does not have: cast tensors explicitly, or "
+                "import the module with --dtype"
+            )
+        original(self, device_type, dtype, enabled, cache_enabled)
+
+    if not getattr(original, "is_replaced", False):
+        without_casts.is_replaced = True
+        autocast.__init__ = without_casts
+    torch.cuda.synchronize = lambda *_, **__: None
+    torch.cuda.empty_cache = lambda *_, **__: None
+
+
 class SmallerNumbers(ast.NodeTransformer):
     """Divides integers that look like sizes by a factor.
 
@@ -103,6 +123,7 @@ class SourceFile:
             raise Failure(f"it is not valid Python: {error}") from None
         if factor > 1:
             tree = SmallerNumbers(factor).visit(tree)
+        replace_device_calls()
         module = types.ModuleType("imported_module")
         module.__file__ = path
         sys.modules[module.__name__] = module

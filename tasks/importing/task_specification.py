@@ -1,17 +1,21 @@
 """Specifies the inputs and parameters of a task."""
 
+import functools
 import re
 
 import torch
 from drawing import init_from
+from drawn_structure import structure_of
 from graph_sizes import fixed
 from module_tensors import loose_tensors, named_tensors
 from recorded_draws import leaves_of
-from source_file import Failure, bytes_of, require_type
+from source_file import Failure, bytes_of, require_type, tensors_of
 from task_dtypes import is_integer
 from task_initializer import Init, measured_init
 from torchscript_text import Unprintable
 
+# Draws of the file's inputs that are compared to find what holds in all of them.
+SAMPLES = 4
 # Limit on the bytes of a task's data file.
 DATA_BYTES = 64 << 20
 
@@ -33,6 +37,26 @@ class Specification:
         self.specify_inputs()
         self.name_bounds()
         self.specify_parameters()
+
+    def draw_samples(self):
+        """Returns the file's inputs for several seeds by name, as far as they can be made."""
+        im, samples = self.importer, {}
+        names = list(im.reference.inputs.values())
+        if not im.is_real:
+            return {}
+        for seed in range(1, SAMPLES + 1):
+            try:
+                with im.source.doing("making the inputs"):
+                    tensors = tensors_of(im.source.inputs("cpu", seed))
+            except Failure:
+                return {}
+            for name, tensor in zip(names, tensors):
+                samples.setdefault(name, []).append(tensor)
+        return samples
+
+    @functools.cached_property
+    def samples(self):
+        return self.draw_samples()
 
     def specify_inputs(self):
         """Fills `inputs` and `timed`."""
@@ -146,11 +170,21 @@ class Specification:
             return False
 
     def measured(self, name, tensor):
-        """Returns the Init that fits a tensor's values, and adds a note that it was measured."""
+        """Returns the Init that fits a tensor's values, and adds a note that it was measured.
+
+        Raises Failure if something holds between the elements, which independent draws would lose.
+        """
         try:
             init = measured_init(tensor)
         except Unprintable as error:
             raise Failure(f"{name}: {error}") from None
+        samples = self.samples.get(name)
+        found = structure_of(samples) if samples and init.of != "constant" else None
+        if found is not None:
+            raise Failure(
+                f"{name}: {found}, and how the file draws it cannot be followed; make it from one "
+                "draw of its shape with operators that TorchScript has"
+            )
         if init.of != "constant":
             self.importer.notes.append(
                 f"{name}: how it is drawn cannot be followed; measured as "
@@ -173,7 +207,7 @@ class Specification:
             else init_from(self.importer.model_record.look_up(recorded), tensor.dtype)
         )
         is_deterministic = init is not None and init.of == "constant"
-        if is_deterministic and not init.expr:
+        if is_deterministic and not init.expr and is_drawn_exactly(init.a, tensor):
             is_learned = isinstance(tensor, torch.nn.Parameter) or self.targets[node].endswith(
                 ("running_mean", "running_var")
             )
@@ -189,8 +223,9 @@ class Specification:
         )
         if is_exact and tensor.device.type != "meta":
             first = tensor.reshape(-1)[:1]
-            if tensor.numel() and bool((tensor == first).all()):
-                return spec | {"init": Init("constant", float(first.item()))}
+            level = first.item() if tensor.numel() else 0
+            if bool((tensor == level).all()) and is_drawn_exactly(level, tensor):
+                return spec | {"init": Init("constant", float(level))}
             self.data[name] = tensor
             return spec | {"data": self.importer.name + ".safetensors"}
         if init is not None and self.is_drawable(init, tensor):
@@ -242,3 +277,15 @@ class Specification:
                     f"{spec['name']} cannot be drawn as {spec['init'].text()}: {str(error)[:200]}"
                 ) from None
         return tensors
+
+
+def is_drawn_exactly(level, tensor):
+    """Returns True if a constant that is drawn in float32 has the values of a tensor.
+
+    Those of a tensor on the meta device are unknown, and count as the constant.
+    """
+    drawn = torch.tensor(float(level), dtype=torch.float32).to(tensor.dtype)
+    exact = torch.tensor(level, dtype=tensor.dtype)
+    if tensor.is_meta or not tensor.numel():
+        return bool(drawn == exact)
+    return bool((tensor.reshape(-1)[:1] == drawn).all()) or bool(torch.isnan(drawn))

@@ -38,6 +38,8 @@ def number(value):
     """Returns a number as TorchScript. Raises Unprintable if it is complex."""
     if isinstance(value, float) and not math.isfinite(value):
         return 'float("nan")' if math.isnan(value) else f'float("{"-" if value < 0 else ""}inf")'
+    if value == -(2**63) and not isinstance(value, float):
+        return "(-9223372036854775807 - 1)"  # TorchScript has no literal for it
     if isinstance(value, complex):
         raise Unprintable("it computes with complex constants")
     return repr(value)

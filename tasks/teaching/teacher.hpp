@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +27,7 @@ class teacher {
     std::filesystem::path python;   // interpreter with torch
     std::filesystem::path program;  // teach.py
     std::uint64_t seed = 1;         // of the random moves
+    std::chrono::seconds answer_limit{300};  // loading torch on a busy machine included
   };
   struct lesson {
     std::vector<std::string> documents;  // distinct
@@ -34,14 +37,18 @@ class teacher {
 
   // Writes the variants number `first` to `first` + `count` - 1 of a task for a kind of device
   // ("cpu", "cuda" or "simulated"). The first two are the teacher's best guess and the reference
-  // with settings; the others are drawn. The same numbers are the same variants. Throws
-  // std::runtime_error if the process cannot answer.
+  // with settings; the others are drawn. The same numbers are the same variants. A task for which
+  // the process ends twice, or gives no answer in time, gets the reference alone, now and later.
+  // Throws std::runtime_error if the process does not answer for the smallest task either.
   lesson write(const task& t, std::string_view device_kind, std::uint64_t first,
                std::uint32_t count);
 
  private:
+  lesson ask(const std::string& request);
+
   settings settings_;
   python_process python_;
+  std::map<task_id, std::string> failed_;  // tasks that it cannot write for, and why
 };
 
 }  // namespace hone

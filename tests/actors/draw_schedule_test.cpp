@@ -278,17 +278,46 @@ TEST_F(DrawSchedule, AnExpiredDrawOfAComparisonIsIssuedAgain) {
   EXPECT_TRUE(s.is_exhausted(Stage::COMPARISON, 0, 4));
 }
 
-TEST_F(DrawSchedule, AComparisonSkipsDeviceTypesWithoutDevices) {
+TEST_F(DrawSchedule, AComparisonKeepsTheDrawsOfADeviceTypeUntilItReturns) {
   draw_schedule s = make(0);
   s.compare(*comparison({3, 9}, 5));
+  const auto on_a = draw(s);
+  ASSERT_EQ(on_a->where.device_type, "a");
   s.change_devices("a", -1);
-  int left = 0;
+  s.expire(2000);  // what was being written for the type is given up
+  int on_b = 0;
   while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0, {})) {
     EXPECT_EQ(next->where.device_type, "b");
-    ++left;
+    ++on_b;
   }
-  EXPECT_EQ(left, 20);
+  EXPECT_EQ(on_b, 20);
+  EXPECT_FALSE(s.is_exhausted(Stage::COMPARISON, 0, 0));
+  s.change_devices("a", 1);
+  int on_a_later = 0;
+  while (s.next(Stage::CONTRASTIVE, 9, 0, 0, {})) ++on_a_later;
+  EXPECT_EQ(on_a_later, 20) << "the draw that was given up among them";
   EXPECT_TRUE(s.is_exhausted(Stage::COMPARISON, 0, 0));
+}
+
+TEST_F(DrawSchedule, AValidationDrawsOneGreedyAnswerForHeldOutTasks) {
+  draw_schedule s({{1, 0}}, {100, 16, 1000}, {{2, 0}, {3, 0}, {4, 0}, {5, 0}});
+  s.change_devices("a", 1);
+  EXPECT_EQ(s.validate(7, 2), 2U);
+  std::set<std::uint64_t> tasks;
+  for (int i = 0; i < 2; ++i) {
+    const auto next = s.next(Stage::SFT, 7, 0, 0, {});
+    ASSERT_TRUE(next) << "it comes in every stage";
+    EXPECT_EQ(next->stage, Stage::VALIDATION);
+    EXPECT_EQ(next->arm, schema::Draw::Arm::GREEDY);
+    EXPECT_EQ(next->samples, 1U);
+    tasks.insert(next->where.task.high);
+  }
+  EXPECT_EQ(tasks.size(), 2U);
+  EXPECT_FALSE(s.next(Stage::SFT, 7, 0, 0, {}));
+  EXPECT_EQ(s.validate(8, 0), 4U) << "all of them";
+  EXPECT_EQ(s.compare(*comparison({8}, 1)), 1U);
+  EXPECT_EQ(s.next(Stage::COMPARISON, 8, 0, 0, {})->stage, Stage::COMPARISON);
+  EXPECT_FALSE(s.next(Stage::COMPARISON, 8, 0, 0, {})) << "a comparison ends the validation";
 }
 
 TEST_F(DrawSchedule, ADrawWithoutAGroupExpires) {

@@ -264,6 +264,7 @@ TEST_F(GeneratorActor, SubmitsAGroupAgainUntilItIsAcknowledged) {
   publish(0);
   give_draw(0, 1);
   const group_id first(take_group(false)->getId());
+  advance(timeouts::pool_retry);
   EXPECT_EQ(group_id(take_group()->getId()), first) << "the pool recognises a repetition by its id";
 }
 
@@ -283,6 +284,8 @@ TEST_F(GeneratorActor, RequestsADrawAgainAfterARefusal) {
   EXPECT_TRUE(take([](draw_atom) -> caf::result<draw_record> {
     return caf::make_error(caf::sec::request_timeout);
   }));
+  EXPECT_FALSE(take([](draw_atom) { return draw_record(); })) << "not without a pause";
+  advance(timeouts::pool_retry);
   give_draw(0, 1);
   EXPECT_THAT(texts(take_group()), ElementsAre("version 0, sample 0 for softmax on cpu-test\n"));
 }
@@ -293,6 +296,7 @@ TEST_F(GeneratorActor, RequestsADrawAgainWhenThePoolDoesNotReply) {
   EXPECT_TRUE(
       take([&](draw_atom) -> caf::result<draw_record> { return caf::delegated<draw_record>(); }));
   advance(timeouts::draw_request);
+  advance(timeouts::pool_retry);
   give_draw(0, 1);
   EXPECT_THAT(texts(take_group()), ElementsAre("version 0, sample 0 for softmax on cpu-test\n"));
 }

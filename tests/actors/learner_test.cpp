@@ -25,7 +25,7 @@ TEST_F(LearnerActor, AStepNamesItsGroupsAndItsParent) {
   next_weights();
   const auto a = make_group({"a", "b"});
   const auto b = make_group({"c", "d"});
-  const batch_request request = give(batch_of({a, b}));
+  const batch_request request = give(judged_batch({a, b}));
   EXPECT_EQ(request.stage, Stage::CONTRASTIVE);
   EXPECT_EQ(request.at_least, 3U);
   EXPECT_TRUE(request.is_even);
@@ -45,8 +45,8 @@ TEST_F(LearnerActor, AStepReplacesGroupsWhoseRewardsDoNotDiffer) {
   start();
   take_commit();
   next_weights();
-  give(batch_of({make_group({"a", "b"}), make_group({"c", "d"})}));
-  const batch_request more = give(batch_of({make_group({"e", "f"}), make_group({"g", "h"})}));
+  give(judged_batch({make_group({"a", "b"}), make_group({"c", "d"})}));
+  const batch_request more = give(judged_batch({make_group({"e", "f"}), make_group({"g", "h"})}));
   EXPECT_EQ(more.stage, Stage::CONTRASTIVE);
   EXPECT_EQ(more.at_least, 2U);
   EXPECT_EQ(more.without, 2U) << "the groups that the step has already";
@@ -69,7 +69,7 @@ TEST_F(LearnerActor, WaitsForTheDevicesThatJudgeTheCorpus) {
   tell(learner_, corpus_atom_v, std::string("late"), std::uint64_t{1});
   advance(timeouts::corpus_poll);
   EXPECT_FALSE(ends_step()) << "its document is not judged";
-  give(batch_of({corpus_group("a", "late")}, Stage::SFT));
+  give(judged_batch({corpus_group("a", "late")}, Stage::SFT));
   advance(timeouts::corpus_poll);
   EXPECT_TRUE(ends_step());
 }
@@ -96,7 +96,7 @@ TEST_F(LearnerActor, AStageThatANewConfigurationShortensEndsAtTheResumption) {
   start();
   take_commit();
   next_weights();
-  give(batch_of({make_group({"a", "b"})}, Stage::SELF_SUPERVISED));
+  give(judged_batch({make_group({"a", "b"})}, Stage::SELF_SUPERVISED));
   kill_after_commit();
   EXPECT_EQ(options_.chain.front()->getStage(), Stage::SELF_SUPERVISED);
   options_.next_version = 2;
@@ -125,7 +125,7 @@ TEST_F(LearnerActor, RequestsABatchAgainAfterARefusal) {
                       const std::vector<std::uint64_t>&) -> caf::result<batch_record> {
     return caf::make_error(caf::sec::request_timeout);
   }));
-  EXPECT_EQ(give(batch_of({make_group({"a", "b"})})).stage, Stage::CONTRASTIVE);
+  EXPECT_EQ(give(judged_batch({make_group({"a", "b"})})).stage, Stage::CONTRASTIVE);
   EXPECT_EQ(take_commit().version->getVersion(), 1U);
 }
 
@@ -147,12 +147,12 @@ TEST_F(LearnerActor, BeginsOnceEnoughOfTheCorpusIsJudgedOnOneTypeOfDevice) {
   start();
   take_commit();
   next_weights();
-  EXPECT_EQ(give(batch_of({corpus_group("a", "fast")}, Stage::SFT)).stage, Stage::SFT);
+  EXPECT_EQ(give(judged_batch({corpus_group("a", "fast")}, Stage::SFT)).stage, Stage::SFT);
   advance(timeouts::corpus_poll);
   EXPECT_FALSE(take([](commit_atom, const version_record&, const step_record&) {
     return done_atom_v;
   })) << "one of four documents is not half of them";
-  give(batch_of({corpus_group("b", "fast")}, Stage::SFT));
+  give(judged_batch({corpus_group("b", "fast")}, Stage::SFT));
   advance(timeouts::corpus_poll);
   EXPECT_EQ(take_commit().step->getGroups().size(), 2U);
 }
@@ -168,11 +168,50 @@ TEST_F(LearnerActor, LearnsFromAStreamWithoutWaitingForItsSample) {
   EXPECT_EQ(take_commit().step->getStage(), Stage::SFT) << "nothing of the sample is judged";
 }
 
+TEST_F(LearnerActor, AStepReportsTheValidationThatEndedBeforeIt) {
+  options_.plan.validation = {0.001, 5};
+  options_.tasks = std::make_shared<const task_table>();
+  std::vector<double> reported;
+  options_.metrics = [&](const version_record&, const learned_step& learned) {
+    const auto found = learned.numbers.find("validation_ok");
+    reported.push_back(found == learned.numbers.end() ? -1 : found->second);
+  };
+  start();
+  take_commit();
+  next_weights();
+  advance(std::chrono::seconds(1));
+  give(judged_batch({make_group({"a", "b"})}));
+  take_commit();
+  EXPECT_TRUE(take([&](validate_atom, std::uint32_t tasks) {
+    EXPECT_EQ(tasks, 5U);
+    return judged_batch({make_group({"x"}), make_group({"y"})}, Stage::VALIDATION);
+  })) << "the newest version is validated";
+  next_weights();
+  give(judged_batch({make_group({"c", "d"})}));
+  take_commit();
+  EXPECT_THAT(reported, testing::ElementsAre(-1, -1, 1));
+}
+
+TEST_F(LearnerActor, AsksForAComparisonAgainThatHadNoDevice) {
+  options_.plan.contrastive.steps = 0;
+  options_.plan.comparison.held_out_samples = 1;
+  start();
+  take_commit();
+  next_weights();
+  const auto refuse = [](compare_atom, const comparison_record&) -> caf::result<std::uint32_t> {
+    return caf::make_error(caf::sec::request_timeout);
+  };
+  EXPECT_TRUE(take(refuse));
+  EXPECT_FALSE(end()) << "it is not complete without its groups";
+  advance(timeouts::comparison_retry);
+  EXPECT_TRUE(take(refuse));
+}
+
 // Counts documents of a stream, of which this many are wrong, and then one more that could not be
 // judged.
 stream_sample counted(int documents, int wrong) {
   stream_sample sample;
-  const batch_record batch = batch_of({corpus_group("a", "fast")}, Stage::SFT);
+  const batch_record batch = judged_batch({corpus_group("a", "fast")}, Stage::SFT);
   record_builder<schema::TrainingBatch> other(*batch);
   const auto result = [&](Outcome outcome) {
     other->getGroups()[0].getResults()[0].setOutcome(outcome);

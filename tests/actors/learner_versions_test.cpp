@@ -36,9 +36,9 @@ TEST_F(LearnerActor, MakesTheNextStepBeforeTheLastOneIsCommitted) {
   start();
   take_commit();
   next_weights();
-  EXPECT_EQ(give(batch_of({make_group({"a"}), make_group({"b"})})).without, 0U);
+  EXPECT_EQ(give(judged_batch({make_group({"a"}), make_group({"b"})})).without, 0U);
   // The pool has not acknowledged version 1 yet.
-  EXPECT_EQ(give(batch_of({make_group({"c"})})).without, 2U)
+  EXPECT_EQ(give(judged_batch({make_group({"c"})})).without, 2U)
       << "the groups of version 1 are still ready, and are trained on";
   EXPECT_EQ(take_commit().version->getVersion(), 1U);
   const committed second = take_commit();
@@ -47,7 +47,7 @@ TEST_F(LearnerActor, MakesTheNextStepBeforeTheLastOneIsCommitted) {
   EXPECT_EQ(second.version->getDepth(), 2U);
   EXPECT_EQ(next_weights(), 1U);
   EXPECT_EQ(next_weights(), 2U);
-  EXPECT_EQ(give(batch_of({make_group({"d"})})).without, 3U)
+  EXPECT_EQ(give(judged_batch({make_group({"d"})})).without, 3U)
       << "when it was requested, neither was committed";
 }
 
@@ -56,13 +56,13 @@ TEST_F(LearnerActor, CommitsTheLastStepOfAStageBeforeTheNextStageBegins) {
   start();
   take_commit();
   next_weights();
-  give(batch_of({make_group({"a"})}, Stage::SELF_SUPERVISED));
+  give(judged_batch({make_group({"a"})}, Stage::SELF_SUPERVISED));
   EXPECT_FALSE(take([](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool,
                        const std::vector<std::uint64_t>&) -> caf::result<batch_record> {
     return caf::make_error(caf::sec::request_timeout);
   })) << "the pool draws for the stage of the committed version";
   EXPECT_EQ(take_commit().version->getStage(), Stage::CONTRASTIVE);
-  EXPECT_EQ(give(batch_of({make_group({"b"})})).stage, Stage::CONTRASTIVE);
+  EXPECT_EQ(give(judged_batch({make_group({"b"})})).stage, Stage::CONTRASTIVE);
 }
 
 TEST_F(LearnerActor, AnnouncesVersionsToGeneratorsThatComeLater) {
@@ -147,7 +147,7 @@ TEST_F(LearnerActor, OnASharedGpuRequestsNothingWhileABatchWaitsForItsLease) {
   take_commit();
   next_weights();
   lender->refusals = 1;
-  give(batch_of({make_group({"a"})}));
+  give(judged_batch({make_group({"a"})}));
   tell(learner_, tick_atom_v);
   EXPECT_FALSE(take([](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool,
                        const std::vector<std::uint64_t>&) -> caf::result<batch_record> {
@@ -163,7 +163,7 @@ TEST_F(LearnerActor, ReportsACheckpointThatCannotBeWritten) {
   next_weights();
   std::filesystem::remove_all(options_.run_folder / "checkpoints");
   std::ofstream(options_.run_folder / "checkpoints") << "no folder";
-  give(batch_of({make_group({"a"})}));
+  give(judged_batch({make_group({"a"})}));
   std::string reason;
   EXPECT_TRUE(take([&](fatal_atom, const std::string& why) { reason = why; }));
   EXPECT_THAT(reason, testing::HasSubstr("checkpoints"));
@@ -208,7 +208,7 @@ TEST_F(LearnerActor, ARunResumesOnASharedGpu) {
   const int before = lender->leases;
   start();
   answer_replay();
-  give(batch_of({make_group({"a", "b"})}));
+  give(judged_batch({make_group({"a", "b"})}));
   EXPECT_EQ(take_commit().version->getParent(), 0U);
   EXPECT_EQ(lender->leases - before, 3) << "the weights, the work after the replay, and a step";
 }

@@ -97,7 +97,7 @@ TEST_F(PoolRequests, DropsOfATypeLowerItsBound) {
     pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)),
                        make_step(v, v - 1, {}));
   request_batch(1);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   EXPECT_TRUE(batches_.all.empty()) << "the group is too old";
   for (int i = 0; i < 2; ++i) request_draw();
   requests_.serve_draws(now_);
@@ -129,7 +129,7 @@ TEST_F(PoolRequests, GroupsThatWaitForTheirCommitAreNotGivenAgainAndTakeNoRoom) 
   make_ready_group("a");
   make_ready_group("b");
   request_batch(2);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   ASSERT_EQ(batches_.served(), 1U);
   request_draw();
   requests_.serve_draws(now_);
@@ -138,12 +138,12 @@ TEST_F(PoolRequests, GroupsThatWaitForTheirCommitAreNotGivenAgainAndTakeNoRoom) 
   for (const auto scored : (*batches_.all[0])->getGroups())
     next.groups.without.insert(group_id(scored.getGroup().getId()));
   requests_.add(next, batches_.collect(), now_);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   EXPECT_EQ(batches_.served(), 1U) << "nothing else is ready";
   requests_.serve_draws(now_);
   EXPECT_EQ(draws_.served(), 1U);
   make_ready_group("c");
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   ASSERT_EQ(batches_.served(), 2U);
   EXPECT_EQ((*batches_.all[1])->getGroups().size(), 1U);
 }
@@ -151,7 +151,7 @@ TEST_F(PoolRequests, GroupsThatWaitForTheirCommitAreNotGivenAgainAndTakeNoRoom) 
 TEST_F(PoolRequests, GroupsThatWaitForTheirCommitDoNotBecomeTooOld) {
   make_ready_group("a", 0);
   request_batch(1);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   ASSERT_EQ(batches_.served(), 1U);
   for (std::uint64_t v = 1; v <= 3; ++v)
     pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)),
@@ -159,7 +159,7 @@ TEST_F(PoolRequests, GroupsThatWaitForTheirCommitDoNotBecomeTooOld) {
   pool_requests::batch_request next{{Stage::CONTRASTIVE, 1, 2}, false};
   next.groups.without.insert(group_id((*batches_.all[0])->getGroups()[0].getGroup().getId()));
   requests_.add(next, batches_.collect(), now_);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   EXPECT_TRUE(pool_->dropped_groups().empty()) << "it is trained on already";
   EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
 }
@@ -167,13 +167,13 @@ TEST_F(PoolRequests, GroupsThatWaitForTheirCommitDoNotBecomeTooOld) {
 TEST_F(PoolRequests, ServesABatchOnceEnoughGroupsAreReady) {
   make_ready_group("a");
   request_batch(2);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   EXPECT_TRUE(batches_.all.empty());
   make_ready_group("b");
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   ASSERT_EQ(batches_.served(), 1U);
   EXPECT_EQ((*batches_.all[0])->getGroups().size(), 2U);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   EXPECT_EQ(batches_.all.size(), 1U) << "a request is answered once";
 }
 
@@ -182,7 +182,7 @@ TEST_F(PoolRequests, ANewerBatchRequestReplacesTheOlder) {
   request_batch(1);
   replies<batch_record> newer;
   requests_.add({{Stage::CONTRASTIVE, 1, 1}, false}, newer.collect(), now_);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   EXPECT_TRUE(batches_.all.empty());
   EXPECT_EQ(newer.served(), 1U);
 }
@@ -193,9 +193,9 @@ TEST_F(PoolRequests, AnEvenBatchExceedsTheShareOfATaskIfNoOtherGroupCanBecomeRea
   pool_requests requests(*pool_, two_tasks);
   make_ready_group("a");
   requests.add({{Stage::CONTRASTIVE, 2, 2}, true}, batches_.collect(), now_);
-  requests.serve_batch();
+  requests.serve_batch(now_);
   make_ready_group("b");
-  requests.serve_batch();
+  requests.serve_batch(now_);
   ASSERT_EQ(batches_.served(), 1U) << "two ready groups of one task fill the bound";
   EXPECT_EQ((*batches_.all[0])->getGroups().size(), 2U);
 }
@@ -207,7 +207,7 @@ TEST_F(PoolRequests, AnEvenBatchWaitsForOtherTasksWhileTheirGroupsCanBecomeReady
   make_ready_group("a");
   make_ready_group("b");
   requests.add({{Stage::CONTRASTIVE, 2, 2}, true}, batches_.collect(), now_);
-  requests.serve_batch();
+  requests.serve_batch(now_);
   EXPECT_TRUE(batches_.all.empty());
 }
 
@@ -217,14 +217,14 @@ TEST_F(PoolRequests, ReportsTheMeanLagOfABatch) {
   make_ready_group("b", 1);
   EXPECT_EQ(requests_.lag(), 0.0);
   request_batch(2);
-  requests_.serve_batch();
+  requests_.serve_batch(now_);
   ASSERT_EQ(batches_.served(), 1U);
   EXPECT_DOUBLE_EQ(requests_.lag(), 0.5) << "one of two groups is one step behind";
 }
 
 TEST_F(PoolRequests, ComparedVersionsAreShownTheSameDraws) {
   pool_->commit_step(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
-  EXPECT_EQ(schedule_.compare(*comparison({0, 1}, 2)), 4U);
+  EXPECT_EQ(requests_.compare(*comparison({0, 1}, 2)), 4U);
   for (int i = 0; i < 4; ++i) request_draw();
   requests_.serve_draws(now_);
   ASSERT_EQ(draws_.served(), 4U);
@@ -232,11 +232,68 @@ TEST_F(PoolRequests, ComparedVersionsAreShownTheSameDraws) {
   for (const auto& one : draws_.all) seeds[(*one)->getPolicyVersion()].push_back((*one)->getSeed());
   EXPECT_EQ(seeds[0], seeds[1]);
   EXPECT_NE(draw_id((*draws_.all[0])->getId()), draw_id((*draws_.all[2])->getId()));
-  requests_.start_comparison();
-  schedule_.compare(*comparison({0}, 1));
+  requests_.compare(*comparison({0}, 1));
   request_draw();
   requests_.serve_draws(now_);
   EXPECT_NE((*draws_.all[4])->getSeed(), seeds[0][0]) << "another comparison draws anew";
+}
+
+// Returns the group that answers a compared draw with one program.
+group_record compared_answer(const draw_record& draw, const std::string& code) {
+  record_builder<schema::RolloutGroup> group(*make_group({code}));
+  group->setOrigin(schema::RolloutGroup::Origin::COMPARISON);
+  group->setDraw(*draw);
+  return group.finish();
+}
+
+TEST_F(PoolRequests, AComparisonJudgesAProgramAgainThatAnEarlierOneHasJudged) {
+  for (const std::uint64_t version : {1U, 2U}) {
+    pool_->commit_step(make_version(version, version - 1, static_cast<std::uint32_t>(version),
+                                    Stage::COMPARISON),
+                       make_step(version, version - 1, {}));
+    EXPECT_EQ(requests_.compare(*comparison({0}, 1)), 1U);
+    request_draw();
+    requests_.serve_draws(now_);
+    const auto jobs = submit(compared_answer(*draws_.all.back(), "the same"));
+    ASSERT_EQ(jobs.size(), 1U) << "comparison at version " << version;
+    finish_all(jobs, 2.0);
+  }
+}
+
+TEST_F(PoolRequests, AValidationIsAnsweredWhenItsGroupsAreJudged) {
+  draw_schedule schedule({}, {.max_groups = 2, .samples = 3}, {the_task()});
+  schedule.change_devices(the_device(), 1);
+  pool_requests requests(*pool_, schedule);
+  replies<batch_record> validations;
+  requests.validate(10, validations.collect(), now_);
+  requests.add(draws_.collect(), now_);
+  requests.serve_draws(now_);
+  ASSERT_EQ(draws_.served(), 1U);
+  const draw_record draw = *draws_.all[0];
+  EXPECT_EQ(draw->getStage(), Stage::VALIDATION);
+  const auto jobs = submit(compared_answer(draw, "a"));
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_TRUE(jobs[0]->getHeader().getScreened());
+  requests.serve_batch(now_);
+  EXPECT_TRUE(validations.all.empty());
+  finish_all(jobs, 2.0);
+  requests.serve_batch(now_);
+  ASSERT_EQ(validations.served(), 1U);
+  EXPECT_EQ((*validations.all[0])->getGroups().size(), 1U);
+  EXPECT_EQ(pool_->ready_groups(Stage::VALIDATION), 0U) << "nothing is trained on them";
+}
+
+TEST_F(PoolRequests, AValidationEndsLateOrWithAComparison) {
+  draw_schedule schedule({the_task()}, {.max_groups = 2, .samples = 3}, {{9, 9}});
+  schedule.change_devices(the_device(), 1);
+  pool_requests requests(*pool_, schedule);
+  replies<batch_record> validations;
+  requests.validate(1, validations.collect(), now_);
+  requests.compare(*comparison({0}, 1));
+  EXPECT_EQ(validations.refused(), 1U);
+  requests.validate(1, validations.collect(), now_);
+  requests.serve_batch(now_ + std::chrono::milliseconds(timeouts::validation).count() + 1);
+  EXPECT_EQ(validations.refused(), 2U) << "none of its groups came";
 }
 
 }  // namespace

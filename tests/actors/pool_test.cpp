@@ -188,11 +188,12 @@ TEST_F(PoolActor, GivesNoDrawWithoutADevice) {
   EXPECT_EQ(view(next_draw()->getDeviceType()), "another");
 }
 
-TEST_F(PoolActor, AComparisonEndsWithoutTheGroupsOfAbsentDevices) {
+TEST_F(PoolActor, AComparisonWaitsForTheGroupsOfAbsentDevices) {
   start();
   change_devices("another", 1);
   commit(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
   EXPECT_EQ(ask<std::uint32_t>(pool_, compare_atom_v, comparison({1}, 1)), 2U);
+  compile_job later;
   for (int i = 0; i < 2; ++i) {
     request_draw();
     const draw_record draw = next_draw();
@@ -202,10 +203,28 @@ TEST_F(PoolActor, AComparisonEndsWithoutTheGroupsOfAbsentDevices) {
     scratch.getRoot<schema::RolloutGroup>().setOrigin(schema::RolloutGroup::Origin::COMPARISON);
     submit(copy_record<schema::RolloutGroup>(scratch.getRoot<schema::RolloutGroup>().asReader()));
     const compile_job job = next_job();
-    if (view(draw->getDeviceType()) == the_device()) finish(job, 2.0);
+    if (view(draw->getDeviceType()) == the_device())
+      finish(job, 2.0);
+    else
+      later = job;
   }
   change_devices("another", -1);
-  EXPECT_EQ(take_batch(2, false, Stage::COMPARISON)->getGroups().size(), 1U);
+  tell(pool_, take_atom_v, static_cast<std::uint8_t>(Stage::COMPARISON), 2U, 2U, false,
+       std::vector<std::uint64_t>{});
+  EXPECT_FALSE(take([](const batch_record&) {})) << "half a comparison is none";
+  change_devices("another", 1);
+  finish(later, 2.0);
+  EXPECT_EQ(take_batch(2, false, Stage::COMPARISON)->getGroups().size(), 2U);
+}
+
+TEST_F(PoolActor, AComparisonWithoutADeviceIsRefused) {
+  start();
+  change_devices(the_device(), -1);
+  commit(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
+  tell(pool_, compare_atom_v, comparison({1}, 1));
+  caf::error refused;
+  EXPECT_TRUE(take([&](const caf::error& e) { refused = e; }));
+  EXPECT_TRUE(refused == caf::sec::request_timeout);
 }
 
 TEST_F(PoolActor, ComparedVersionsShareTheirDraws) {

@@ -150,6 +150,10 @@ TEST_F(ConfigurationFile, OverridesReplaceTheValuesOfTheFile) {
                                {"pool.max_lag=5", "pool.exemplars=none",
                                 "tasks.names=[\"softmax\"]", "directory=here", "sft.rate=1e-3"});
   EXPECT_EQ(c.pool.storage.max_lag, 5U);
+  for (const char* steps : {"99999999999999999999", "4294967296", "-1", "x", ""})
+    EXPECT_THAT(refusal(least_, {std::string("pool.max_lag_of=[\"h100=") + steps + "\"]"}),
+                HasSubstr("a number of steps"))
+        << steps;
   EXPECT_EQ(c.pool.storage.exemplars.method, exemplar_method::none);
   EXPECT_EQ(c.tasks.names, std::vector<std::string>{"softmax"});
   EXPECT_EQ(c.directory, "here");

@@ -85,7 +85,7 @@ using kind = initializer::kind;
 
 TEST_F(ImportedModules, EveryModuleBecomesATask) {
   EXPECT_EQ(run_->code, 0);
-  EXPECT_GE(run_->files.size(), 27U);
+  EXPECT_GE(run_->files.size(), 37U);
   for (const auto& [name, one] : run_->files) {
     EXPECT_TRUE(one["imported"].get<bool>()) << name << ": " << one.value("error", "");
     EXPECT_TRUE(std::filesystem::exists(file(name))) << name;
@@ -115,6 +115,36 @@ TEST_F(ImportedModules, InputsAreDrawnAsTheFileDrawsThem) {
   // A scale that the file draws becomes its mean.
   EXPECT_THAT(input("random_scale", "given").expr, HasSubstr("0.5"));
   EXPECT_EQ(input("named_outputs", "x"), drawn(kind::uniform, 0.0, 1.0, "torch.clamp(x, 0.001)"));
+}
+
+TEST_F(ImportedModules, WhatHoldsBetweenTheElementsOfAnInputHoldsInItsDraws) {
+  EXPECT_THAT(input("ordered_inputs", "edges").expr, HasSubstr("torch.sort(x, -1, True)[0]"));
+  EXPECT_EQ(input("ordered_inputs", "totals").expr, "torch.cumsum(x, 0)");
+  EXPECT_THAT(input("ordered_inputs", "matrices").expr, HasSubstr("torch.eye(x.size(1))"));
+  for (const auto& [sizes, timed, on] : imported("ordered_inputs").cases)
+    EXPECT_EQ(sizes.size(), 6U) << "all sizes are free";
+}
+
+TEST_F(ImportedModules, SizesThatMeanTheSameStayEqualAndFixedOnesStay) {
+  const task t = imported("rows_and_labels");
+  EXPECT_EQ(tensor(t.inputs, "x").shape[0], tensor(t.inputs, "labels").shape[0]);
+  EXPECT_EQ(tensor(t.inputs, "picture").shape[1], dimension(std::int64_t{3}));
+}
+
+TEST_F(ImportedModules, NumbersKeepTheirValues) {
+  const task t = imported("exact_numbers");
+  EXPECT_THAT(t.reference, HasSubstr("torch.full([], 0.3, dtype=torch.float64)"));
+  for (const char* name : {"multiplier", "offsets"})
+    EXPECT_FALSE(tensor(t.parameters, name).data_file.empty()) << name << " is no float32";
+}
+
+TEST_F(ImportedModules, ParametersOfListsAreParameters) {
+  for (const char* name : {"first", "second"})
+    EXPECT_EQ(parameter("listed_weights", name).init, drawn(kind::normal, 0.0, 0.125)) << name;
+}
+
+TEST_F(ImportedModules, NotesThatTiesMatter) {
+  EXPECT_THAT(line("best_marks")["notes"].dump(), HasSubstr("order of equal values (topk)"));
 }
 
 TEST_F(ImportedModules, ParametersAreDrawnAsTheModuleInitialisesThem) {
@@ -259,8 +289,10 @@ TEST_F(ImportedModules, ReferencesDoNotModifyTheirArguments) {
 TEST_F(ImportedModules, TheJudgeRunsImportedTasks) {
   std::vector<std::string> arguments = {"task", "check"};
   for (const char* name :
-       {"causal_attention", "gru_encoder", "in_place", "initial_state", "label_loss",
-        "loose_tensors", "masked_mean", "named_outputs", "random_scale", "spectral_layers",
+       {"best_marks", "causal_attention", "exact_numbers", "gru_encoder", "in_place", "initial_state",
+        "label_loss", "listed_weights",
+        "loose_tensors", "masked_mean", "named_outputs", "ordered_inputs", "random_scale",
+        "rows_and_labels", "spectral_layers",
         "triangular", "tuple_out", "weight_norm"}) {
     arguments.push_back(file(name));
   }
@@ -274,22 +306,28 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
                                      {"--seconds", "5", "--megabytes", "1024"});
   EXPECT_EQ(run.code, 1);
   const std::map<std::string, std::string> reasons = {
+      {"autocast_on", "it uses autocast"},
       {"complex_input", "of type complex64"},
       {"complex_output", "output 1 is of type complex64"},
       {"depends_on_data", "depend on the values of a tensor"},
       {"draws_numbers", "draws random numbers: aten::randint_like"},
+      {"drops_out", "another result when it is called again"},
       {"eats_memory", "needs more memory"},
+      {"ignored_labels", "labels: a few of its whole numbers lie apart"},
       {"leaves_early", "exit code 0"},
+      {"memory_not_written", "reads memory that it has not written"},
       {"missing_package", "imports a_package_that_nobody_has, which is not installed"},
       {"never_ends", "more than 5 s of processor time"},
       {"no_model", "defines no Model"},
       {"no_numbers", "output 1 holds no finite number"},
       {"other_names", "get_inputs() names arguments that forward does not take"},
+      {"padded_rows", "mask: its values never rise along dimension 1"},
       {"raises", "line 6: RuntimeError"},
       {"sparse_input", "an input is sparse"},
       {"signals_others", "line 6: PermissionError"},
       {"starts_program", "line 5: PermissionError"},
       {"syntax_error", "line 3: it is not valid Python"},
+      {"views_bits", "views the bits of a tensor as another type"},
       {"writes_file", "line 5: PermissionError"},
   };
   EXPECT_EQ(run.files.size(), reasons.size());

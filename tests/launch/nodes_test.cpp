@@ -189,6 +189,7 @@ TEST_F(Nodes, DevicesOfATypeAreScaledDownAndUpWithoutLosingJobs) {
   EXPECT_THAT(scale("simulated-a=0").out, HasSubstr("0 devices"));
   EXPECT_THAT(scale("simulated-a=2").out, HasSubstr("2 devices"));
   EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << helper.out();
+  EXPECT_EQ(scale("simulated-a=99999999999999999999").code, 2) << "and stops no device";
   EXPECT_THAT(scale("simulated=2").err, HasSubstr("more than one type"));
   EXPECT_THAT(scale("h200=2").err,
               HasSubstr("there is no pool h200, and no node has devices of such a type"));

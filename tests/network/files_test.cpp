@@ -67,6 +67,15 @@ TEST_F(Files, ThatAreThereAlreadyAreNotCopiedAgain) {
   EXPECT_EQ(read_file(first / "a"), "first");
 }
 
+TEST_F(Files, ACopyOfTheRightSizeWithOtherBytesIsCopiedAgain) {
+  const std::string large = random_text(2 * piece_bytes + 12345, 1);
+  offer({text_file("large", large)});
+  const auto first = copy();
+  std::ofstream(first / "large", std::ios::binary) << std::string(large.size(), '\0');
+  EXPECT_EQ(copy(), first);
+  EXPECT_EQ(read_file(first / "large"), large) << "a node that loses power may leave zeros";
+}
+
 TEST_F(Files, ADamagedPieceIsCopiedAgain) {
   const std::string text = random_text(piece_bytes + 5, 3);
   offered_file file = text_file("a", text);

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <future>
 
 #include "tests/support/temporary_folder.hpp"
@@ -34,6 +37,40 @@ TEST(FileLock, CanBeTakenByUsersWhoMayOnlyReadItsFile) {
   struct stat facts {};
   ASSERT_EQ(stat((folder / "lock").c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777U, 0644U);
+}
+
+TEST(FileLock, FollowsNoLinkAndLeavesFilesOfOthersAsTheyAre) {
+  const temporary_folder folder;
+  std::ofstream(folder / "private") << "secret";
+  chmod((folder / "private").c_str(), 0600);
+  std::filesystem::create_symlink(folder / "private", folder / "lock");
+  EXPECT_THROW(try_lock_file(folder / "lock"), std::runtime_error);
+  EXPECT_THROW(is_locked(folder / "lock"), std::runtime_error);
+  try_lock_file(folder / "private");
+  std::filesystem::create_directory(folder / "folder");
+  EXPECT_THROW(try_lock_file(folder / "folder"), std::runtime_error);
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(try_lock_file(folder / "pipe"), std::runtime_error) << "and does not wait for it";
+  struct stat facts {};
+  ASSERT_EQ(stat((folder / "private").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777U, 0600U);
+}
+
+TEST(FileLock, TellsWhetherItIsHeldWithoutKeepingOthersOut) {
+  const temporary_folder folder;
+  EXPECT_FALSE(is_locked(folder / "lock"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "lock"));
+  unique_fd held = try_lock_file(folder / "lock");
+  EXPECT_TRUE(is_locked(folder / "lock"));
+  held.reset();
+  EXPECT_FALSE(is_locked(folder / "lock"));
+  std::atomic<bool> ends = false;
+  auto looks = std::async(std::launch::async, [&] {
+    while (!ends) is_locked(folder / "lock");
+  });
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(try_lock_file(folder / "lock", std::chrono::milliseconds(500)));
+  ends = true;
 }
 
 TEST(FileLock, ThrowsIfThereIsNoSuchFolder) {

@@ -163,7 +163,38 @@ TEST_F(PoolTest, WorkOfAnotherJudgeVersionIsGivenUpAtOnce) {
   EXPECT_TRUE(jobs.empty());
   EXPECT_EQ(pool_->in_flight(), 0U);
   EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
+  const auto known = pool_->evaluation_of({variant_of("a"), the_device(), 1, 0});
+  ASSERT_TRUE(known);
+  EXPECT_THAT(std::string(view((*known)->getMessage())),
+              testing::HasSubstr("version 1 of the judge, and this is version 2"));
   verify();
+}
+
+TEST_F(PoolTest, AnotherJudgeVersionShowsNoScoreOfTheOneBefore) {
+  finish_all(submit(make_group({"exploit"})), 90.0);
+  finish_all(submit(make_group({"honest"})), 2.0);
+  open(exemplar_method::buckets, 2, false);
+  EXPECT_FALSE(pool_->best(the_task(), the_device())) << "its score is that of another judge";
+  EXPECT_EQ(pool_->draw({the_task(), the_device()})->getExemplars().size(), 0U);
+  open(exemplar_method::buckets, 2);  // a run that was killed before it could judge them again
+  jobs_list jobs;
+  pool_->collect_overdue(now_, jobs);
+  ASSERT_EQ(jobs.size(), 2U) << "the leaders are judged again";
+  for (const auto& job : jobs) {
+    EXPECT_FALSE(job->getHeader().getVerified());
+    const bool is_honest = variant_id(job->getHeader().getVariantId()) == variant_of("honest");
+    jobs_list more;
+    pool_->record_evaluation(
+        make_result(*job, 2.1, is_honest ? Outcome::OK : Outcome::CHEATING, 2), now_, more);
+  }
+  pool_->commit();
+  const auto best = pool_->best(the_task(), the_device());
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->variant, variant_of("honest"));
+  EXPECT_EQ(best->score, 2.1);
+  verify();
+  open(exemplar_method::buckets, 2);
+  EXPECT_TRUE(pool_->best(the_task(), the_device())) << "the same judge as before";
 }
 
 TEST_F(PoolTest, GroupIsReadyWhenItsLastEvaluationIsKnown) {
@@ -234,48 +265,6 @@ TEST_F(PoolTest, BestOfSeveralVariantsIsMeasuredFiveTimes) {
   }
   EXPECT_EQ(measured, 5);
   EXPECT_EQ(score_of("a"), 2.0) << "one lucky measurement does not decide the score";
-}
-
-TEST_F(PoolTest, BestByAnEarlierJudgeIsMeasuredAgainOnceItRecurs) {
-  finish_all(submit(make_group({"a"})), 30.0);
-  finish_all(submit(make_group({"b"})), 2.0);
-  constexpr std::uint32_t next_judge = 2;
-  open(exemplar_method::buckets, next_judge);
-  const auto finish_next = [&](const jobs_list& jobs, double score) {
-    jobs_list more;
-    for (const auto& job : jobs)
-      pool_->record_evaluation(make_result(*job, score, Outcome::OK, next_judge), now_, more);
-    return more;
-  };
-  EXPECT_TRUE(finish_next(submit(make_group({"c"})), 1.0).empty())
-      << "the best one is unknown here";
-  jobs_list jobs = submit(make_group({"a"}));
-  int measured = 0;
-  for (; !jobs.empty() && measured <= 5; ++measured) jobs = finish_next(jobs, 30.0);
-  EXPECT_EQ(measured, 5);
-}
-
-TEST_F(PoolTest, AVariantThatALaterJudgeRefutesIsNoExemplarAnyLonger) {
-  finish_all(submit(make_group({"b"})), 2.0);
-  finish_all(submit(make_group({"a"})), 30.0);
-  constexpr std::uint32_t next_judge = 2;
-  open(exemplar_method::buckets, next_judge);
-  const auto judge_again = [&](Outcome outcome) {
-    jobs_list more;
-    for (const auto& job : submit(make_group({"a"})))
-      pool_->record_evaluation(make_result(*job, 0, outcome, next_judge), now_, more);
-    pool_->commit();
-    return pool_->best(the_task(), the_device())->variant;
-  };
-  EXPECT_EQ(judge_again(Outcome::UNSTABLE), variant_of("a")) << "nothing speaks against it";
-  verify();
-  open(exemplar_method::buckets, next_judge + 1);
-  jobs_list more;
-  for (const auto& job : submit(make_group({"a"})))
-    pool_->record_evaluation(make_result(*job, 0, Outcome::CHEATING, next_judge + 1), now_, more);
-  pool_->commit();
-  EXPECT_EQ(pool_->best(the_task(), the_device())->variant, variant_of("b"));
-  verify();
 }
 
 TEST_F(PoolTest, OnlyVariantOfATaskIsMeasuredAgainOnceItHasARival) {

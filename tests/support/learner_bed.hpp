@@ -13,19 +13,6 @@
 
 namespace hone::testing_support {
 
-inline batch_record batch_of(const std::vector<group_record>& groups,
-                             Stage stage = Stage::CONTRASTIVE) {
-  record_builder<schema::TrainingBatch> batch;
-  batch->setStage(stage);
-  auto list = batch->initGroups(static_cast<unsigned>(groups.size()));
-  for (unsigned i = 0; i < list.size(); ++i) {
-    list[i].setGroup(*groups[i]);
-    auto results = list[i].initResults(groups[i]->getRollouts().size());
-    for (auto result : results) result.setOutcome(Outcome::OK);
-  }
-  return batch.finish();
-}
-
 // A group of the corpus with one document, scored ok on this device type.
 inline group_record corpus_group(const std::string& code, const std::string& device) {
   group_options options;
@@ -111,7 +98,7 @@ class LearnerActor : public actor_test {
     take_commit();
     next_weights();
     for (int step = 0; step < 2; ++step) {
-      give(batch_of({make_group({"a", "b"})}));
+      give(judged_batch({make_group({"a", "b"})}));
       take_commit();
       next_weights();
     }

@@ -112,6 +112,21 @@ inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& 
 }
 
 // Returns the request for a comparison of these versions, with `samples` samples of one arm.
+// A batch of groups whose variants are all ok.
+inline record<schema::TrainingBatch> judged_batch(
+    const std::vector<record<schema::RolloutGroup>>& groups,
+    schema::Stage stage = schema::Stage::CONTRASTIVE) {
+  record_builder<schema::TrainingBatch> batch;
+  batch->setStage(stage);
+  auto list = batch->initGroups(static_cast<unsigned>(groups.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setGroup(*groups[i]);
+    auto results = list[i].initResults(groups[i]->getRollouts().size());
+    for (auto result : results) result.setOutcome(schema::Outcome::OK);
+  }
+  return batch.finish();
+}
+
 inline record<schema::ComparisonRequest> comparison(const std::vector<std::uint64_t>& versions,
                                                     std::uint32_t samples) {
   record_builder<schema::ComparisonRequest> request;

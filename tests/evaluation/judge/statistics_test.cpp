@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 namespace hone {
@@ -28,6 +29,15 @@ TEST(MedianInterval, TakesTheRanksOfTheBinomialTables) {
   range = median_interval(std::span(values).first(7));
   EXPECT_EQ(range.low, 1);
   EXPECT_EQ(range.high, 7);
+}
+
+TEST(MedianInterval, KeepsItsWidthForThousandsOfValues) {
+  std::vector<double> values(5000);
+  std::iota(values.begin(), values.end(), 1.0);
+  const interval range = median_interval(values);
+  // The normal approximation: 2500 -+ 1.96 * sqrt(5000) / 2.
+  EXPECT_NEAR(range.low, 2431, 2);
+  EXPECT_NEAR(range.high, 2570, 2);
 }
 
 TEST(MedianInterval, CoversTheMedianInMoreThan95PerCentOfTrials) {

@@ -1,0 +1,100 @@
+"""Finds what holds between the elements of a tensor in every draw of a file.
+
+Draws of independent numbers would not keep it.
+"""
+
+import torch
+
+# Most elements of a dimension along which an order is looked for, and most of a tensor.
+MOST_ELEMENTS = 1 << 22
+# Fewer elements in order, or fewer pairs of mirrored elements, may be so by chance.
+LEAST_ELEMENTS = 8
+
+
+def structure_of(samples):
+    """Returns what holds in all samples, in words, or None if nothing is known to hold.
+
+    samples: the same tensor as the file makes it with different seeds, on the CPU.
+    """
+    first = samples[0]
+    if first.numel() < LEAST_ELEMENTS or first.numel() > MOST_ELEMENTS:
+        return None
+    if any(s.shape != first.shape for s in samples):
+        return "its shape is drawn"
+    stacked = torch.stack([s.detach() for s in samples])
+    values = stacked.double() if stacked.dtype != torch.bool else stacked.to(torch.int8)
+    same = (values == values[:1]).all(0)
+    if bool(same.all()):
+        return "its values are the same in every draw"
+    return (
+        order_in(values)
+        or symmetry_in(values)
+        or places_in(values, same)
+        or totals_in(values)
+        or gap_in(stacked)
+    )
+
+
+def order_in(values):
+    """Looks for dimensions along which values never fall or never rise. values[0]: a sample."""
+    for dim in range(1, values.dim()):
+        steps = values.diff(dim=dim)
+        if steps.numel() < LEAST_ELEMENTS or not bool((steps != 0).any()):
+            continue
+        for name, holds in (("never fall", steps >= 0), ("never rise", steps <= 0)):
+            if bool(holds.all()):
+                return f"its values {name} along dimension {dim - 1}"
+    return None
+
+
+def symmetry_in(values):
+    """Looks for symmetric matrices in the last two dimensions."""
+    if values.dim() < 3 or values.size(-1) != values.size(-2) or values.size(-1) < 4:
+        return None
+    mirrored = values.transpose(-1, -2)
+    if torch.allclose(values, mirrored, rtol=1e-5, atol=1e-6 * float(values.abs().max())):
+        return "it consists of symmetric matrices"
+    return None
+
+
+def places_in(values, same):
+    """Looks for places that have one value in every draw, while others vary."""
+    least = 0.02 if values.dtype == torch.int8 else 0.0
+    share = same.float().mean().item()
+    distinct = len(values.flatten()[: 1 << 16].unique())
+    by_chance = distinct ** -(values.size(0) - 1.0)  # that a place has the same value always
+    if same.sum() >= 1 and share > max(least, 8 * by_chance + 4 / same.numel() ** 0.5 * by_chance):
+        return "some of its elements have the same value in every draw"
+    return None
+
+
+def totals_in(values):
+    """Looks for a dimension along which values have the same sum or norm, or are all distinct."""
+    if values.dtype == torch.int8:
+        return None
+    for dim in range(1, values.dim()):
+        if values.size(dim) < LEAST_ELEMENTS:
+            continue
+        scale = float(values.abs().mean()) * values.size(dim)
+        for name, totals in (("sum", values.sum(dim)), ("norm", values.square().sum(dim).sqrt())):
+            spread = float(totals.max() - totals.min())
+            if scale > 0 and spread < 1e-4 * scale / values.size(dim) ** 0.5:
+                return f"its values have the same {name} along dimension {dim - 1}"
+    return None
+
+
+def gap_in(samples):
+    """Looks for whole numbers most of which lie far from others, such as an index to be ignored."""
+    if samples.dtype.is_floating_point or samples.dtype == torch.bool:
+        return None
+    known = samples.flatten().unique()
+    if len(known) < 3:
+        return None
+    gaps = known.diff()
+    widest = int(gaps.max())
+    others = int(gaps.sum()) - widest
+    if widest > 8 and widest > 4 * max(1, others // max(1, len(gaps) - 1)) and (
+        widest in (int(gaps[0]), int(gaps[-1]))
+    ):
+        return "a few of its whole numbers lie apart from all others"
+    return None
