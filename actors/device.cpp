@@ -31,9 +31,9 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
 }
 
 // Grants the sender its GPU lease and waits until the lease ends. A lessee that died no longer uses
-// the GPU, so the actor continues. A lessee that makes no progress for `max_ms` may still compute, so
-// measurements at the same time would be meaningless: the actor ends, and its supervisor reports the
-// reason.
+// the GPU, so the actor continues. A lessee that makes no progress for `max_ms` may still compute,
+// so measurements at the same time would be meaningless: the actor ends, and its supervisor reports
+// the reason.
 caf::result<done_atom> grant_lease(device_actor::stateful_pointer<device_state> self,
                                    std::uint64_t number, std::uint32_t max_ms) {
   auto& s = self->state;
@@ -51,24 +51,25 @@ caf::result<done_atom> grant_lease(device_actor::stateful_pointer<device_state> 
     waiting->send(lessee, grant_atom_v, number);
     for (bool is_over = false; !is_over;) {
       const std::uint64_t before = progress;
-      waiting->receive(
-          [&](done_atom) { is_over = true; },
-          [&](const caf::error& e) {
-            is_over = true;
-            give_up(e);
-          },
-          [&](const caf::down_msg& down) {
-            is_over = true;
-            give_up(down.reason);
-          },
-          caf::after(std::chrono::milliseconds(max_ms)) >> [&] {
-            if (progress != before) return;
-            is_over = true;
-            const std::string problem = "the policy has the GPU's lease and has made no progress for " +
-                                        std::to_string(max_ms) + " ms";
-            give_up(caf::make_error(caf::sec::request_timeout));
-            self->quit(caf::make_error(caf::sec::runtime_error, problem));
-          });
+      waiting->receive([&](done_atom) { is_over = true; },
+                       [&](const caf::error& e) {
+                         is_over = true;
+                         give_up(e);
+                       },
+                       [&](const caf::down_msg& down) {
+                         is_over = true;
+                         give_up(down.reason);
+                       },
+                       caf::after(std::chrono::milliseconds(max_ms)) >>
+                           [&] {
+                             if (progress != before) return;
+                             is_over = true;
+                             const std::string problem =
+                                 "the policy has the GPU's lease and has made no progress for " +
+                                 std::to_string(max_ms) + " ms";
+                             give_up(caf::make_error(caf::sec::request_timeout));
+                             self->quit(caf::make_error(caf::sec::runtime_error, problem));
+                           });
     }
   }
   s.counts.set_number("leased_seconds", s.counts.waited_seconds());

@@ -190,9 +190,8 @@ run_status_record pool_state::status() const {
   status->setInFlight(static_cast<std::uint32_t>(owned->in_flight()));
   status->setWaitingGroups(static_cast<std::uint32_t>(owned->waiting_groups()));
   std::size_t ready = 0;
-  for (const Stage stage :
-       {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::COMPARISON,
-        Stage::VALIDATION})
+  for (const Stage stage : {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE,
+                            Stage::COMPARISON, Stage::VALIDATION})
     ready += owned->ready_groups(stage);
   status->setReadyGroups(static_cast<std::uint32_t>(ready));
   const auto& dropped = owned->dropped_groups();

@@ -90,8 +90,7 @@ void pool_requests::serve_validation(std::uint64_t now_ms) {
   if (!validation_) return;
   const std::size_t ready = pool_->ready_groups(Stage::VALIDATION);
   constexpr std::chrono::milliseconds limit = timeouts::validation;
-  const bool is_late =
-      validation_->since_ms + static_cast<std::uint64_t>(limit.count()) < now_ms;
+  const bool is_late = validation_->since_ms + static_cast<std::uint64_t>(limit.count()) < now_ms;
   if (ready < validation_->groups && !is_late) return;
   const auto answer = std::exchange(validation_, std::nullopt)->answer;
   answer(pool_->take({Stage::VALIDATION, 1, ready}));
@@ -137,9 +136,9 @@ draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
   const bool is_compared = what.stage == Stage::COMPARISON;
   const auto shared = comparison_draws_.find(what.comparison);
   if (is_compared && shared != comparison_draws_.end()) return copy_for(what, shared->second);
-  draw_record draw = pool_->draw({what.where.task, what.where.device_type, what.stage, what.version,
-                                  what.samples, what.arm,
-                                  is_compared ? compared_at_ : what.version});
+  draw_record draw =
+      pool_->draw({what.where.task, what.where.device_type, what.stage, what.version, what.samples,
+                   what.arm, is_compared ? compared_at_ : what.version});
   if (is_compared) comparison_draws_[what.comparison] = draw;
   return draw;
 }

@@ -89,7 +89,7 @@ class pool_requests {
   draw_schedule* schedule_;
   std::deque<waiting_draw> draws_;
   std::optional<waiting_batch> batch_;
-  std::set<group_id> trained_;                           // those of the latest request for a batch
+  std::set<group_id> trained_;  // those of the latest request for a batch
   std::optional<waiting_validation> validation_;
   std::uint64_t compared_at_ = 0;                        // the head when the comparison began
   std::map<std::size_t, draw_record> comparison_draws_;  // by index; all versions share them

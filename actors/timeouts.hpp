@@ -52,8 +52,8 @@ inline constexpr milliseconds corpus_poll{100};
 
 // ---- GPU leases
 
-// How long a lessee that has the GPU may make no progress (policy/work_progress.hpp). A device whose
-// lessee makes none for longer counts as failed.
+// How long a lessee that has the GPU may make no progress (policy/work_progress.hpp). A device
+// whose lessee makes none for longer counts as failed.
 inline constexpr seconds gpu_lease{300};
 // How long a lessee waits for its lease. The device may still be starting, or long jobs may be
 // ahead of the request.

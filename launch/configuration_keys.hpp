@@ -215,6 +215,7 @@ void visit_keys(Visitor& v, configuration& c) {
   visit_optimizer_keys(v, c);
   visit_imitation_keys(v, c.learner.plan);
   visit_contrastive_keys(v, c);
+  visit_validation_keys(v, c.learner.plan.validation);
   visit_reward_keys(v, c.learner.plan.contrastive.reward);
 }
 

@@ -153,17 +153,19 @@ void visit_contrastive_keys(Visitor& v, configuration& c) {
             s.curve, 0, 1000);
     v.leave();
   }
-  if (v.enter("validation",
-              "Greedy answers to held-out tasks while the policy trains, judged meanwhile. Code: "
-              "policy/training/validation.cpp.")) {
-    v.value("every_s",
-            "Seconds from the start of one validation to the next, which begins when a step ends; "
-            "0: none.",
-            plan.validation.every_s, 0);
-    v.value("tasks", "Most held-out tasks of a validation, spread evenly; 0 for all.",
-            plan.validation.tasks, 0);
-    v.leave();
-  }
+}
+
+template <class Visitor>
+void visit_validation_keys(Visitor& v, validation_options& o) {
+  if (!v.enter("validation",
+               "Answers to held-out tasks during training. Code: policy/training/validation.cpp."))
+    return;
+  v.value("every_s",
+          "Seconds from the start of one validation to the next, which begins when a step ends; 0: "
+          "none.",
+          o.every_s, 0);
+  v.value("tasks", "Most held-out tasks of a validation, spread evenly; 0 for all.", o.tasks, 0);
+  v.leave();
 }
 
 template <class Visitor>

@@ -38,9 +38,9 @@ inline bool is_refuted(Outcome outcome) {
   return outcome != Outcome::OK && !is_inconclusive(outcome);
 }
 
-// Evaluations of one variant are kept apart by scope, so that no claim mixes them. A scope is one of
-// these kinds, plus scope_kinds times the version at which a comparison or validation began: each
-// judges its variants afresh.
+// Evaluations of one variant are kept apart by scope, so that no claim mixes them. A scope is one
+// of these kinds, plus scope_kinds times the version at which a comparison or validation began:
+// each judges its variants afresh.
 inline constexpr std::uint32_t run_scope = 0;
 inline constexpr std::uint32_t comparison_scope = 1;
 // Screenings, which are short measurements, of groups that are trained on and of comparisons.

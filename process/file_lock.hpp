@@ -16,8 +16,8 @@ namespace hone {
 // Returns the lock; empty if somebody holds it during all of `patience`.
 unique_fd try_lock_file(const std::filesystem::path& file,
                         std::chrono::milliseconds patience = std::chrono::milliseconds(0));
-// Returns whether somebody holds the lock. A try to lock the file at the same moment fails if it has
-// no patience. The file is not made.
+// Returns whether somebody holds the lock. A try to lock the file at the same moment fails if it
+// has no patience. The file is not made.
 bool is_locked(const std::filesystem::path& file);
 // Waits until nobody holds the lock, and returns it.
 unique_fd lock_file(const std::filesystem::path& file);

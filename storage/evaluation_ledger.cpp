@@ -307,11 +307,11 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_
       w.measurement.store(evaluation->initMeasurementId());
       evaluation->setAttempt(w.attempt);
       evaluation->setOutcome(Outcome::INFRASTRUCTURE);
-      evaluation->setMessage(
-          is_obsolete ? "it waited for version " + std::to_string(key.judge) +
-                            " of the judge, and this is version " +
-                            std::to_string(options_.judge_version)
-                      : "no result after " + std::to_string(max_attempts) + " attempts");
+      evaluation->setMessage(is_obsolete
+                                 ? "it waited for version " + std::to_string(key.judge) +
+                                       " of the judge, and this is version " +
+                                       std::to_string(options_.judge_version)
+                                 : "no result after " + std::to_string(max_attempts) + " attempts");
       lost.push_back(evaluation.finish());
       continue;
     }

@@ -69,15 +69,14 @@ pool::pool(const pool_options& options)
   }
 }
 
-// No prompt shows a score of another judge, which may have been deceived. The variants that were the
-// best for it are judged again, and are exemplars when they have a score of this judge.
+// No prompt shows a score of another judge, which may have been deceived. The variants that were
+// the best for it are judged again, and are exemplars when they have a score of this judge.
 void pool::judge_leaders_again() {
   std::vector<record<schema::CompileJob>> jobs;  // none: there is no device yet
   for (const auto& of : index_.reset(judged_again)) {
     for (const scored_variant& one : of.variants)
-      ledger_.evaluate_once(of.task,
-                            {one.variant, of.device_type, options_.judge_version, run_scope}, 0, 0,
-                            0, jobs);
+      ledger_.evaluate_once(
+          of.task, {one.variant, of.device_type, options_.judge_version, run_scope}, 0, 0, 0, jobs);
   }
   store_format();
   commit();
@@ -268,8 +267,7 @@ record<schema::Draw> pool::draw(const draw_request& request) {
   draw->setSeed(random_());
   draw->setArm(request.arm);
   draw->setComparedAt(static_cast<std::uint32_t>(request.compared_at));
-  const bool is_compared =
-      request.stage == Stage::COMPARISON || request.stage == Stage::VALIDATION;
+  const bool is_compared = request.stage == Stage::COMPARISON || request.stage == Stage::VALIDATION;
   const auto choice = request.arm == schema::Draw::Arm::BARE ? exemplar_selector::choice()
                       : is_compared
                           ? selector_.choose_to_compare(request.task, request.device_type, random_)

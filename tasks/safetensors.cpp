@@ -6,6 +6,8 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "messages/plain_message.hpp"
+
 namespace hone {
 namespace {
 
@@ -81,7 +83,7 @@ std::vector<safetensor> parse_safetensors(std::string_view file) {
   try {
     parsed = nlohmann::json::parse(header);
   } catch (const nlohmann::json::exception& e) {
-    refuse(std::string("header is no JSON: ") + e.what());
+    refuse(std::string("header is no JSON: ") + plain_message(e));
   }
   if (!parsed.is_object()) refuse("header is no JSON object");
   std::vector<safetensor> tensors;
@@ -105,7 +107,8 @@ std::vector<safetensor> parse_safetensors(std::string_view file) {
 }
 
 void write_safetensors(std::ostream& out, const std::vector<safetensor>& tensors) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  // transformers reads only files that say which framework wrote them.
+  nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
   std::uint64_t at = 0;
   for (const safetensor& tensor : tensors) {
     header[tensor.name] = {{"dtype", tensor.dtype},

@@ -116,7 +116,8 @@ void parse_scale(const std::string& text, scale_arguments& a) {
   if (equals != std::string::npos && equals > 0)
     count = parse_number<std::int64_t>(std::string_view(text).substr(equals + 1));
   if (!count || *count < 0 || *count > most_scaled)
-    throw CLI::ValidationError("CHANGE", "'" + text + "': expected POOL=N or TYPE=N, with N from 0 to " +
+    throw CLI::ValidationError("CHANGE", "'" + text +
+                                             "': expected POOL=N or TYPE=N, with N from 0 to " +
                                              std::to_string(most_scaled));
   a.what = text.substr(0, equals);
   a.count = *count;

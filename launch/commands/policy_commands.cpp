@@ -1,5 +1,7 @@
 #include <iostream>
+#include <map>
 #include <memory>
+#include <utility>
 
 #include "launch/chat_templates.hpp"
 #include "launch/commands/commands.hpp"
@@ -26,18 +28,47 @@ struct policy_options {
   generation_options generation;
 };
 
+// Tensors of one name in the layers of a policy.
+struct tensor_row {
+  std::size_t count = 0;
+  std::vector<std::int64_t> shape;
+};
+
 // What `hone policy check` says of a folder.
 struct policy_facts {
   decoder_config config;
   std::int64_t parameters = 0;
   text_codec codec;
+  std::map<std::string, tensor_row> tensors;  // by name, with * for the number of a layer
 };
+
+std::map<std::string, tensor_row> rows_of(const decoder_weights& weights) {
+  std::map<std::string, tensor_row> rows;
+  for (const auto& [name, shape] : weights.shapes()) {
+    constexpr std::string_view layers = "model.layers.";
+    std::string key = name;
+    if (key.starts_with(layers))
+      key = std::string(layers) + "*" + key.substr(key.find('.', layers.size()));
+    tensor_row& row = rows[key];
+    ++row.count;
+    row.shape = shape;
+  }
+  return rows;
+}
+
+std::string text_of(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t extent : shape)
+    text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text;
+}
 
 policy_facts read_policy(const policy_options& options) {
   const std::filesystem::path folder = options.folder;
   const auto config = decoder_config::load(folder / "config.json");
-  return {config, decoder_weights::load_finite(folder, config).parameters(),
-          text_codec::load(folder, find_chat_format(folder, options.format))};
+  const decoder_weights weights = decoder_weights::load_finite(folder, config);
+  return {config, weights.parameters(),
+          text_codec::load(folder, find_chat_format(folder, options.format)), rows_of(weights)};
 }
 
 // With one generator on the learner's device.
@@ -53,7 +84,11 @@ std::vector<std::string> end_texts(const text_codec& codec) {
 
 ordered_json policy_to_json(const policy_facts& p) {
   const decoder_config& c = p.config;
+  ordered_json tensors = ordered_json::array();
+  for (const auto& [name, row] : p.tensors)
+    tensors.push_back({{"name", name}, {"count", row.count}, {"shape", row.shape}});
   return {{"parameters", p.parameters},
+          {"tensors", tensors},
           {"dtype", c.dtype},
           {"layers", c.layers},
           {"width", c.width},
@@ -89,6 +124,14 @@ void print(const policy_facts& p) {
   line("prompts", p.codec.chat().is_plain()
                       ? "plain text that it continues"
                       : "as a message: " + ordered_json(p.codec.chat().around("...")).dump());
+  const char* first = "tensors";
+  for (const auto& [name, row] : p.tensors) {
+    const bool is_head = c.tied_head && name == "model.embed_tokens.weight";
+    line(std::exchange(first, ""), (row.count > 1 ? std::to_string(row.count) + " of " : "") +
+                                       name + ", " + text_of(row.shape) +
+                                       (is_head ? ", which is the head as well" : ""));
+  }
+  line("", "all tensors of the folder have a place, or are copies of such");
   const policy_memory memory = memory_of(c);
   line("memory", fixed(bytes_of_training(memory) / (1U << 30U), 2) +
                      " GiB for training and sampling on one device, without activations; " +

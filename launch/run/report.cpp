@@ -194,7 +194,8 @@ class reporter {
   void print_validations() {
     if (found_.validations.empty()) return;
     line("Held-out tasks while the policy trained: greedy answers, measured briefly");
-    line("  version  tokens trained on    ok  of answers  copies  mean log speed-up of ok  by tier");
+    line(
+        "  version  tokens trained on    ok  of answers  copies  mean log speed-up of ok  by tier");
     json_["validations"] = ordered_json::array();
     for (const auto& [reported, numbers] : found_.validations) {
       const auto number = [&, of = &numbers](const std::string& name) {

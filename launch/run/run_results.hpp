@@ -109,8 +109,8 @@ struct run_results {
   std::set<std::string> device_types;
   // Variants of the corpus that are not ok on a type of device, with one such outcome each.
   std::map<variant_id, Outcome> unlearned;
-  std::uint64_t samples = 0;           // rollouts, the corpus included
-  std::uint64_t left_out_samples = 0;  // of an interrupted comparison: no stage counts them
+  std::uint64_t samples = 0;             // rollouts, the corpus included
+  std::uint64_t left_out_samples = 0;    // of an interrupted comparison: no stage counts them
   std::uint64_t validation_samples = 0;  // of validations: no stage counts them either
   // Each variant is in one of the next three.
   std::uint64_t evaluated_variants = 0;

@@ -155,8 +155,8 @@ bool folder_copy::is_there() {
   return true;
 }
 
-// Returns whether a file of the cache has the bytes that the other end has: those of a node that has
-// lost power may be zeros.
+// Returns whether a file of the cache has the bytes that the other end has: those of a node that
+// has lost power may be zeros.
 bool folder_copy::is_whole(const schema::FolderContents::File::Reader& one) {
   const auto path = folder_ / std::string(view(one.getName()));
   const unique_fd in(open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "messages/plain_message.hpp"
 #include "policy/files.hpp"
 #include "process/replace_file.hpp"
 #include "tasks/safetensors.hpp"
@@ -37,7 +38,7 @@ void with_config(const std::filesystem::path& folder, const Use& use) {
     use(nlohmann::ordered_json::parse(read_policy_file(folder / config_file)));
   } catch (const nlohmann::json::exception& e) {
     throw policy_error((folder / config_file).string() +
-                       ": cannot be read as a configuration of LoRA: " + e.what());
+                       ": cannot be read as a configuration of LoRA: " + plain_message(e));
   }
 }
 
@@ -123,14 +124,23 @@ namespace {
 // Throws policy_error if a package of `peft` has what Hone does not compute.
 void refuse_unknown_adapters(const std::filesystem::path& folder,
                              const nlohmann::ordered_json& config) {
-  for (const char* key :
-       {"use_rslora", "use_dora", "alpha_pattern", "rank_pattern", "modules_to_save", "bias"}) {
+  for (const char* key : {"use_rslora", "use_dora", "alpha_pattern", "rank_pattern",
+                          "modules_to_save", "bias", "lora_bias", "fan_in_fan_out"}) {
     const auto found = config.find(key);
     const bool is_set = found != config.end() && !found->is_null() && *found != false &&
                         *found != "none" && !(found->is_structured() && found->empty());
     if (is_set)
       throw policy_error((folder / config_file).string() + ": " + key + ": is not supported");
   }
+}
+
+// Adds the module of an adapter, such as "q_proj", to those that are listed.
+void note_module(const std::string& adapter, std::vector<std::string>& modules) {
+  const std::size_t end = adapter.find(".lora_");
+  const std::size_t begin = adapter.rfind('.', end == std::string::npos ? end : end - 1);
+  if (end == std::string::npos || begin == std::string::npos) return;
+  const std::string module = adapter.substr(begin + 1, end - begin - 1);
+  if (std::find(modules.begin(), modules.end(), module) == modules.end()) modules.push_back(module);
 }
 
 }  // namespace
@@ -141,18 +151,33 @@ saved_adapters load_adapters(const std::filesystem::path& folder) {
     refuse_unknown_adapters(folder, config);
     loaded.options.rank = config.at("r").get<std::int64_t>();
     loaded.options.alpha = config.at("lora_alpha").get<double>();
-    loaded.options.modules = config.at("target_modules").get<std::vector<std::string>>();
+    // A string is a pattern, or "all-linear"; the tensors say which modules it means.
+    if (config.at("target_modules").is_array())
+      loaded.options.modules = config.at("target_modules").get<std::vector<std::string>>();
     loaded.base = folder / config.at(base_key).get<std::string>();
+    if (!std::filesystem::is_directory(loaded.base))
+      throw policy_error((folder / config_file).string() + ": " + base_key + ": has '" +
+                         config.at(base_key).get<std::string>() +
+                         "', expected the folder of the model that the adapters belong to, on this "
+                         "machine");
   });
   const std::string bytes = read_policy_file(folder / weights_file);
   try {
     for (const safetensor& stored : parse_safetensors(bytes)) {
-      if (!stored.name.starts_with(peft_prefix) || stored.dtype != "F32")
-        throw std::runtime_error("tensor " + stored.name +
-                                 " is no adapter in float32 of a language model");
-      const at::Tensor tensor = at::empty(stored.shape, at::kFloat);
+      if (!stored.name.starts_with(peft_prefix))
+        throw std::runtime_error("tensor " + stored.name + " is no adapter of a language model");
+      const auto type = stored.dtype == "F32"    ? at::kFloat
+                        : stored.dtype == "BF16" ? at::kBFloat16
+                        : stored.dtype == "F16"  ? at::kHalf
+                                                 : at::ScalarType::Undefined;
+      if (type == at::ScalarType::Undefined)
+        throw std::runtime_error("tensor " + stored.name + " is of dtype " + stored.dtype +
+                                 ", expected F32, BF16 or F16");
+      const at::Tensor tensor = at::empty(stored.shape, type);
       std::copy(stored.bytes.begin(), stored.bytes.end(), static_cast<char*>(tensor.data_ptr()));
-      loaded.adapters.all()[stored.name.substr(peft_prefix.size())] = tensor;
+      const std::string name = stored.name.substr(peft_prefix.size());
+      loaded.adapters.all()[name] = tensor.to(at::kFloat);
+      note_module(name, loaded.options.modules);
     }
   } catch (const std::runtime_error& e) {
     throw policy_error((folder / weights_file).string() + ": " + e.what());

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "messages/plain_message.hpp"
 #include "policy/files.hpp"
 #include "policy/network/adapters.hpp"
 #include "policy/scalar_type.hpp"
@@ -37,7 +38,8 @@ std::vector<std::filesystem::path> indexed_files(const std::filesystem::path& in
       files.insert(index.parent_path() / one);
     }
   } catch (const nlohmann::json::exception& e) {
-    throw policy_error(index.string() + ": cannot be read as an index of weights: " + e.what());
+    throw policy_error(index.string() +
+                       ": cannot be read as an index of weights: " + plain_message(e));
   }
   for (const auto& file : files) {
     if (!std::filesystem::exists(file))
@@ -143,10 +145,27 @@ decoder_weights decoder_weights::random(const decoder_config& config, std::uint6
 
 namespace {
 
+// Throws policy_error if an adapter is none of a matrix of the weights.
+void refuse_unknown_matrices(const std::filesystem::path& folder, const saved_adapters& saved,
+                             const decoder_weights& weights) {
+  for (const auto& [name, tensor] : saved.adapters.all()) {
+    const std::size_t at = name.find(".lora_");
+    const std::string matrix = name.substr(0, at) + ".weight";
+    const auto found = weights.all().find(matrix);
+    const bool is_adapter = name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight");
+    if (is_adapter && found != weights.all().end() && found->second.dim() == 2 &&
+        matrix.find("_proj.") != std::string::npos)
+      continue;
+    throw policy_error(folder.string() + ": the adapter " + name +
+                       " belongs to no projection of the layers in " + saved.base.string());
+  }
+}
+
 // Returns the weights that a folder of adapters belongs to, merged with them.
 decoder_weights load_merged(const std::filesystem::path& folder, const decoder_config& config) {
   const saved_adapters saved = load_adapters(folder);
   decoder_weights weights = decoder_weights::load(saved.base, config);
+  refuse_unknown_matrices(folder, saved, weights);
   for (const auto& [name, tensor] : saved.adapters.all()) weights.all()[name] = tensor;
   try {
     return merge_adapters(weights, saved.options.scale());
@@ -157,6 +176,32 @@ decoder_weights load_merged(const std::filesystem::path& folder, const decoder_c
   } catch (const std::out_of_range&) {
     throw policy_error(folder.string() + ": an adapter lacks one of its two matrices");
   }
+}
+
+// Throws policy_error if a folder has a tensor that the model of its config.json does not use: its
+// own library would use it, or say so. Copies of the embedding as the head, and frequencies of
+// positions, which follow from config.json, may be there.
+void refuse_unused(const std::filesystem::path& folder, const decoder_config& config,
+                   const decoder_weights& weights, const std::set<std::string>& wanted) {
+  std::vector<std::string> unused;
+  for (const auto& [name, tensor] : weights.all()) {
+    if (wanted.contains(name) || name.ends_with("rotary_emb.inv_freq")) continue;
+    if (name == "lm_head.weight" && config.tied_head) {
+      const at::Tensor& embedding = weights.all().at("model.embed_tokens.weight");
+      if (tensor.sizes() == embedding.sizes() && at::equal(tensor, embedding)) continue;
+      throw policy_error(folder.string() +
+                         ": the tensor lm_head.weight differs from model.embed_tokens.weight, "
+                         "although config.json says tie_word_embeddings = true; with false, the "
+                         "policy uses it");
+    }
+    unused.push_back(name);
+  }
+  if (unused.empty()) return;
+  throw policy_error(
+      folder.string() + ": the tensor " + unused.front() +
+      (unused.size() > 1 ? " and " + std::to_string(unused.size() - 1) + " others have" : " has") +
+      " no place in the model that config.json describes, so the policy would not be "
+      "the one that was saved");
 }
 
 }  // namespace
@@ -199,6 +244,7 @@ decoder_weights decoder_weights::load(const std::filesystem::path& folder,
       throw policy_error(folder.string() + ": the tensor " + name +
                          " has another shape than config.json gives it");
   }
+  refuse_unused(folder, config, weights, wanted);
   std::erase_if(weights.all(), [&](const auto& entry) { return !wanted.contains(entry.first); });
   return weights;
 }
@@ -263,6 +309,12 @@ std::optional<std::string> decoder_weights::find_not_finite() const {
     if (!at::isfinite(tensor).all().item<bool>()) return name;
   }
   return std::nullopt;
+}
+
+std::map<std::string, std::vector<std::int64_t>> decoder_weights::shapes() const {
+  std::map<std::string, std::vector<std::int64_t>> by_name;
+  for (const auto& [name, tensor] : all()) by_name[name] = tensor.sizes().vec();
+  return by_name;
 }
 
 std::int64_t decoder_weights::parameters() const {

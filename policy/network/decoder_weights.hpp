@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "policy/decoder_config.hpp"
 
@@ -55,6 +56,8 @@ class decoder_weights {
   std::optional<std::string> find_not_finite() const;
   // Returns the number of elements of all weights.
   std::int64_t parameters() const;
+  // Returns the shape of each tensor by name.
+  std::map<std::string, std::vector<std::int64_t>> shapes() const;
 
  private:
   std::unique_ptr<std::map<std::string, at::Tensor>> tensors_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "messages/plain_message.hpp"
 #include "policy/files.hpp"
 #include "process/child_process.hpp"
 #include "process/framing.hpp"
@@ -68,7 +69,7 @@ chat_format load_chat_format(const std::filesystem::path& file) {
   try {
     return format_of(json::parse(read_policy_file(file)));
   } catch (const json::exception& e) {
-    throw policy_error(file.string() + ": cannot be read as a chat format: " + e.what());
+    throw policy_error(file.string() + ": cannot be read as a chat format: " + plain_message(e));
   }
 }
 

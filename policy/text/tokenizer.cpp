@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "messages/plain_message.hpp"
 #include "policy/text/added_tokens.hpp"
 #include "policy/text/pair_merges.hpp"
 #include "policy/text/pre_tokenizer.hpp"
@@ -48,6 +50,13 @@ void cut_at(const added_tokens& added, std::string_view text, std::vector<token_
 }  // namespace
 
 struct tokenizer::state {
+  // A step of the pre-tokenizer: puts a space before each piece, cuts it, spells its bytes.
+  struct step {
+    std::optional<splitter> split{};
+    bool prefix_space = false;
+    bool spells_bytes = false;
+  };
+
   std::unordered_map<std::string, token_id> vocabulary;
   std::vector<std::string> tokens;  // by id: byte-level spelling, or the text of an added token
   std::vector<bool> is_added;
@@ -55,7 +64,7 @@ struct tokenizer::state {
   pair_merges merges;
   added_tokens added;             // found in a text as it is
   added_tokens added_normalised;  // found in the normalised text
-  std::vector<splitter> splits;
+  std::vector<step> steps;        // of the pre-tokenizer, in order
   std::array<std::string, 256> characters = byte_characters();
   std::array<std::optional<token_id>, 256> byte_tokens{};
   std::optional<token_id> unknown;    // stands for a byte without a token; without it, none does
@@ -63,7 +72,6 @@ struct tokenizer::state {
   std::vector<token_id> before_text;  // of the post-processor
   std::unordered_map<std::string, unsigned char> bytes_of_characters;
   bool normalise = false;
-  bool prefix_space = false;
   bool ignore_merges = false;
   mutable std::mutex cache_lock;
   mutable std::unordered_map<std::string, std::vector<token_id>> cache;
@@ -80,6 +88,8 @@ struct tokenizer::state {
   void encode_words(std::string_view piece, std::vector<token_id>& out) const;
   std::vector<token_id> encode_piece(std::string_view piece) const;
   std::vector<token_id> tokens_of_bytes(std::string_view piece) const;
+  std::string spelled(std::string_view text) const;
+  std::string bytes_of(std::string_view spelling) const;
 };
 
 void tokenizer::state::set_token(token_id id, const std::string& text) {
@@ -96,7 +106,7 @@ void tokenizer::state::set_token(token_id id, const std::string& text) {
 void tokenizer::state::read_model(const json& model) {
   if (model.value("type", "BPE") != "BPE")
     throw policy_error("a model of type " + model.value("type", "") + "; only BPE is supported");
-  ignore_merges = model.value("ignore_merges", false);
+  ignore_merges = model.contains("ignore_merges") && model.at("ignore_merges") == true;
   for (const auto& [text, id] : model.at("vocab").items()) {
     vocabulary[text] = id.get<token_id>();
     set_token(id.get<token_id>(), text);
@@ -174,7 +184,7 @@ void tokenizer::state::add_split(const std::string& source, const std::string& b
   if (!removed && behavior != "Isolated")
     throw policy_error("a Split with behavior " + behavior +
                        "; Isolated and Removed are supported");
-  splits.push_back({pattern(source), !removed || invert, !removed || !invert});
+  steps.push_back({.split = splitter{pattern(source), !removed || invert, !removed || !invert}});
 }
 
 void tokenizer::state::read_pre_tokenizer(const json& node) {
@@ -190,8 +200,11 @@ void tokenizer::state::read_pre_tokenizer(const json& node) {
   } else if (type == "Digits") {
     add_split(node.value("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)", "Isolated", false);
   } else if (type == "ByteLevel") {
-    prefix_space = prefix_space || node.value("add_prefix_space", true);
-    if (node.value("use_regex", true)) add_split(gpt2_pattern, "Isolated", false);
+    if (std::any_of(steps.begin(), steps.end(), [](const step& s) { return s.spells_bytes; }))
+      throw policy_error("a second pre-tokenizer of type ByteLevel is not supported");
+    step made{.prefix_space = node.value("add_prefix_space", true), .spells_bytes = true};
+    if (node.value("use_regex", true)) made.split = splitter{pattern(gpt2_pattern), true, true};
+    steps.push_back(std::move(made));
   } else {
     throw policy_error("a pre-tokenizer of type " + type + " is not supported");
   }
@@ -238,9 +251,7 @@ std::vector<token_id> tokenizer::state::encode_piece(std::string_view piece) con
   if (cache.size() >= max_cached) cache.clear();
   std::vector<token_id> ids;
   if (ignore_merges) {
-    std::string spelled;
-    for (const char c : piece) spelled += characters[static_cast<unsigned char>(c)];
-    if (const auto whole = vocabulary.find(spelled); whole != vocabulary.end())
+    if (const auto whole = vocabulary.find(spelled(piece)); whole != vocabulary.end())
       ids = {whole->second};
   }
   if (ids.empty()) ids = merges.apply(tokens_of_bytes(piece));
@@ -268,14 +279,43 @@ void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& 
 // Encodes a text without added tokens.
 void tokenizer::state::encode_words(std::string_view piece, std::vector<token_id>& out) const {
   if (piece.empty()) return;
-  const std::string text =
-      prefix_space && !piece.starts_with(' ') ? " " + std::string(piece) : std::string(piece);
-  std::vector<std::string_view> parts = {text};
-  for (const splitter& split : splits) parts = cut(split, parts);
+  std::deque<std::string> made;  // the texts of parts that are none of `piece`
+  std::vector<std::string_view> parts = {piece};
+  bool is_spelled = false;
+  for (const step& one : steps) {
+    if (one.prefix_space) {
+      for (std::string_view& part : parts) {
+        if (!part.starts_with(' ')) part = made.emplace_back(" " + std::string(part));
+      }
+    }
+    if (one.split) parts = cut(*one.split, parts);
+    if (!one.spells_bytes || &one == &steps.back()) continue;
+    is_spelled = true;  // later steps see the characters that stand for bytes
+    for (std::string_view& part : parts) part = made.emplace_back(spelled(part));
+  }
   for (const std::string_view part : parts) {
-    const std::vector<token_id> ids = encode_piece(part);
+    const std::vector<token_id> ids = encode_piece(is_spelled ? bytes_of(part) : std::string(part));
     out.insert(out.end(), ids.begin(), ids.end());
   }
+}
+
+// Returns the characters that stand for the bytes of a text.
+std::string tokenizer::state::spelled(std::string_view text) const {
+  std::string made;
+  for (const char c : text) made += characters[static_cast<unsigned char>(c)];
+  return made;
+}
+
+std::string tokenizer::state::bytes_of(std::string_view spelling) const {
+  std::string bytes;
+  for (std::size_t at = 0; at < spelling.size();) {
+    std::size_t end = at + 1;
+    while (end < spelling.size() && (static_cast<unsigned char>(spelling[end]) & 0xC0U) == 0x80U)
+      ++end;
+    bytes += static_cast<char>(bytes_of_characters.at(std::string(spelling.substr(at, end - at))));
+    at = end;
+  }
+  return bytes;
 }
 
 tokenizer::tokenizer(std::unique_ptr<state> s) : state_(std::move(s)) {}
@@ -295,7 +335,7 @@ tokenizer tokenizer::load(const std::filesystem::path& path) {
     if (file.contains("post_processor")) s->read_post_processor(file.at("post_processor"));
     return tokenizer(std::move(s));
   } catch (const json::exception& e) {
-    throw policy_error(path.string() + ": cannot be read as a tokenizer.json: " + e.what());
+    throw policy_error(path.string() + ": cannot be read as a tokenizer.json: " + plain_message(e));
   } catch (const policy_error& e) {
     throw policy_error(path.string() + ": " + e.what());
   }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/ids.hpp"
+#include "messages/plain_message.hpp"
 #include "policy/files.hpp"
 
 namespace hone {
@@ -44,7 +45,7 @@ json load_index(const std::filesystem::path& folder) {
   try {
     return json::parse(read_policy_file(folder / "checkpoint.json"));
   } catch (const json::exception& e) {
-    throw policy_error((folder / "checkpoint.json").string() + ": is damaged: " + e.what());
+    throw policy_error((folder / "checkpoint.json").string() + ": is damaged: " + plain_message(e));
   }
 }
 
@@ -141,7 +142,7 @@ std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& f
   } catch (const policy_error& e) {
     return e.what();
   } catch (const json::exception& e) {
-    return (folder / "checkpoint.json").string() + ": is damaged: " + e.what();
+    return (folder / "checkpoint.json").string() + ": is damaged: " + plain_message(e);
   }
 }
 
@@ -151,7 +152,7 @@ training_progress load_training_progress(const std::filesystem::path& folder) {
     return {index.at("numbers").get<std::map<std::string, double>>(),
             index.value("texts", std::map<std::string, std::string>())};
   } catch (const json::exception& e) {
-    throw policy_error((folder / "checkpoint.json").string() + ": is damaged: " + e.what());
+    throw policy_error((folder / "checkpoint.json").string() + ": is damaged: " + plain_message(e));
   }
 }
 

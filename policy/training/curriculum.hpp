@@ -87,7 +87,8 @@ struct comparison_stage_options {
 
 // Greedy answers to held-out tasks while the policy trains.
 struct validation_options {
-  double every_s = 0;  // from the start of one validation to the next, at the end of a step; 0: none
+  double every_s =
+      0;  // from the start of one validation to the next, at the end of a step; 0: none
   std::uint32_t tasks = 100;  // at most so many, spread evenly; 0 for all
 };
 

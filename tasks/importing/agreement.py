@@ -30,7 +30,7 @@ from task_result import has_result
 from ties import TieWatch
 from trial_sizes import odd_sizes, reduced_sizes
 
-# Of an error: PyTorch has an operator for a short type on GPUs, but not on this CPU.
+# PyTorch has an operator for a short type on GPUs, but not on this CPU.
 NOT_ON_CPUS = re.compile(r"not implemented for '(BFloat16|Half)'|could not create a primitive")
 KEEPS_STATE = (
     "the module changes its own state when it is called; the reference computes its first call"
@@ -326,10 +326,7 @@ class Check:
         return difference(expected, self.compiled.call(tensors))
 
     def require_repeatable(self, tensors, arguments_of, expected):
-        """Raises Failure unless the module returns `expected` again, whatever memory held before.
-
-        The first comparison of an import does so.
-        """
+        """Raises Failure unless the module returns `expected` again, whatever memory held."""
         if self.is_repeatable:
             return
         with filled_memory():

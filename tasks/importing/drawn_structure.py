@@ -93,8 +93,10 @@ def gap_in(samples):
     gaps = known.diff()
     widest = int(gaps.max())
     others = int(gaps.sum()) - widest
-    if widest > 8 and widest > 4 * max(1, others // max(1, len(gaps) - 1)) and (
-        widest in (int(gaps[0]), int(gaps[-1]))
+    if (
+        widest > 8
+        and widest > 4 * max(1, others // max(1, len(gaps) - 1))
+        and (widest in (int(gaps[0]), int(gaps[-1])))
     ):
         return "a few of its whole numbers lie apart from all others"
     return None

@@ -119,10 +119,12 @@ class ExpressionPrinter:
             name = "reshape"
         if name == "view" and target._overloadname == "dtype":
             raise Unprintable(
-                "it views the bits of a tensor as another type, for which TorchScript has no operator"
+                "it views the bits of a tensor as another type, which TorchScript cannot express"
             )
         texts = [
-            "" if isinstance(a, (torch.device, torch.layout)) else literal(a, self.show, str(s.type))
+            ""
+            if isinstance(a, (torch.device, torch.layout))
+            else literal(a, self.show, str(s.type))
             for a, s in zip(args, schema.arguments)
         ]
         if name == "_weight_norm":  # the operator does not check the size of g

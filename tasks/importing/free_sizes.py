@@ -1,8 +1,8 @@
 """Finds sizes of a graph that its module does not really leave free.
 
-Operators tolerate sizes that mean nothing: gather reads as many rows as it has indices, and an index
-of three channels reads three of many. A program that relies on the file's sizes would fail at such
-sizes, although it is right.
+Operators tolerate sizes that mean nothing: gather reads as many rows as it has indices, and an
+index of three channels reads three of many. A program that relies on the file's sizes would fail at
+such sizes, although it is right.
 """
 
 import torch
@@ -49,9 +49,7 @@ def matters(specification, call, sizes, place):
             before = call(inputs)
             extent = inputs[i].size(dim)
             half = extent - extent // 2
-            inputs[i].narrow(dim, half, extent // 2).copy_(
-                others[i].narrow(dim, half, extent // 2)
-            )
+            inputs[i].narrow(dim, half, extent // 2).copy_(others[i].narrow(dim, half, extent // 2))
             after = call(inputs)
         except (Failure, RuntimeError):
             return True

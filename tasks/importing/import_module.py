@@ -196,9 +196,9 @@ class Importer:
                 kind = type(error).__name__
                 if "fake tensor in the exported program constant" in str(error):
                     raise Failure(
-                        "it holds a tensor that tracing cannot follow: forward() writes a parameter "
-                        "in place, as an embedding with max_norm does, or makes a tensor in a way "
-                        "that is hidden from PyTorch's operators"
+                        "it holds a tensor that tracing cannot follow: forward() writes a "
+                        "parameter in place, as an embedding with max_norm does, or makes a tensor "
+                        "in a way that is hidden from PyTorch's operators"
                     ) from None
                 if "DataDependent" in kind or any(
                     sign in str(error)

@@ -42,8 +42,10 @@ def stepped(dim, factor, offset, divisor=1):
 
 
 def window_size(side, kernel, stride, padding, dilation):
-    """Returns the number of windows along a side, (side + 2 * padding - dilation * (kernel - 1) - 1)
-    // stride + 1, and its derivation, an equation of each step."""
+    """Returns the number of windows along a side, and its derivation, an equation of each step.
+
+    The number is (side + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1.
+    """
     terms = [(2 * padding, f"2 * {padding}"), _span(kernel, dilation, -1)]
     terms.append((stride - 1, f"{stride} - 1"))
     found = stepped(side, 1, sum(n for n, _ in terms), stride)
@@ -51,8 +53,11 @@ def window_size(side, kernel, stride, padding, dilation):
 
 
 def transposed_window_size(side, kernel, stride, padding, more, dilation):
-    """Returns (side - 1) * stride - 2 * padding + dilation * (kernel - 1) + more + 1, the side of the
-    result of a transposed convolution, and its derivation. more: its output padding."""
+    """Returns a side of the result of a transposed convolution, and its derivation.
+
+    The side is (side - 1) * stride - 2 * padding + dilation * (kernel - 1) + more + 1. more: the
+    output padding.
+    """
     terms = [(-stride, str(stride)), (-2 * padding, f"2 * {padding}"), _span(kernel, dilation, 1)]
     terms.append((more + 1, f"{more} + 1" if more else "1"))
     found = stepped(side, stride, sum(n for n, _ in terms))

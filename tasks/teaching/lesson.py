@@ -6,7 +6,7 @@ from calls import CONVOLUTIONS, TRANSPOSED
 from explaining import document, setting_lines
 from host_program import HostProgram
 from lowering import Lowered
-from moves import BEST_GUESSES, Moves, is_worth_kernels, settings_of
+from moves import BEST_GUESSES, STEPS, Moves, is_worth_kernels, settings_of
 from reading import Reference
 
 
@@ -48,6 +48,8 @@ class Lesson:
         if self.reference is not None:
             if number < BEST_GUESSES and not is_worth_kernels(self.reference):
                 moves.fuses = False
+            if not STEPS.isdisjoint(s.operator for s in self.reference.statements):
+                moves.fast_math = False
             if moves.fuses:
                 try:
                     program = HostProgram(self._lowered(moves), moves.choices, self.timed)

@@ -11,6 +11,8 @@ BEST_GUESSES = 3
 MOST_STATEMENTS = 64  # whose results a variant may choose to store
 # Operators that ATen computes as fast as a kernel that does nothing else; measured on an H100.
 AS_FAST_ALONE = {*ROWS, *SAME, "gelu", "clamp", "pow", "softmax", "log_softmax"}
+# Operators whose result jumps: a quotient that is rounded otherwise gives another step.
+STEPS = frozenset(("floor", "ceil", "round", "trunc", "frac", "fmod", "remainder", "floor_divide"))
 
 
 class Moves:

@@ -121,7 +121,11 @@ ROWS = {
     "pow": Row("powf({0}, {1})", fold=lambda a, b: a**b),
     "atan2": Row("atan2f({0}, {1})"),
     "fmod": Row("fmodf({0}, {1})"),
-    "remainder": Row("({0} - {1} * floorf({0} / {1}))"),
+    # As PyTorch computes it: a - b * floor(a / b) is another number where the quotient rounds up.
+    "remainder": Row(
+        "(fmodf({0}, {1}) != 0.0f && ({1} < 0.0f) != (fmodf({0}, {1}) < 0.0f)"
+        " ? fmodf({0}, {1}) + {1} : fmodf({0}, {1}))"
+    ),
     "lerp": Row("({0} + {2} * ({1} - {0}))"),
     "where": Row("({0} ? {1} : {2})"),
     "masked_fill": Row("({1} ? {2} : {0})"),

@@ -95,8 +95,7 @@ teacher::lesson teacher::write(const task& t, std::string_view device_kind, std:
       return ask(request_for(describe(t, device_kind)));
     } catch (const std::exception& e) {
       python_.process.kill();
-      const bool is_given_up =
-          tries == most_tries || dynamic_cast<const no_answer*>(&e) != nullptr;
+      const bool is_given_up = tries == most_tries || dynamic_cast<const no_answer*>(&e) != nullptr;
       if (!is_given_up) continue;
       failed_[t.id] = std::string("the teacher failed: ") + e.what();
     }

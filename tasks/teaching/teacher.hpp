@@ -24,9 +24,9 @@ namespace hone {
 class teacher {
  public:
   struct settings {
-    std::filesystem::path python;   // interpreter with torch
-    std::filesystem::path program;  // teach.py
-    std::uint64_t seed = 1;         // of the random moves
+    std::filesystem::path python;            // interpreter with torch
+    std::filesystem::path program;           // teach.py
+    std::uint64_t seed = 1;                  // of the random moves
     std::chrono::seconds answer_limit{300};  // loading torch on a busy machine included
   };
   struct lesson {

@@ -248,9 +248,9 @@ group_record compared_answer(const draw_record& draw, const std::string& code) {
 
 TEST_F(PoolRequests, AComparisonJudgesAProgramAgainThatAnEarlierOneHasJudged) {
   for (const std::uint64_t version : {1U, 2U}) {
-    pool_->commit_step(make_version(version, version - 1, static_cast<std::uint32_t>(version),
-                                    Stage::COMPARISON),
-                       make_step(version, version - 1, {}));
+    pool_->commit_step(
+        make_version(version, version - 1, static_cast<std::uint32_t>(version), Stage::COMPARISON),
+        make_step(version, version - 1, {}));
     EXPECT_EQ(requests_.compare(*comparison({0}, 1)), 1U);
     request_draw();
     requests_.serve_draws(now_);

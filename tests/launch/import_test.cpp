@@ -289,10 +289,9 @@ TEST_F(ImportedModules, ReferencesDoNotModifyTheirArguments) {
 TEST_F(ImportedModules, TheJudgeRunsImportedTasks) {
   std::vector<std::string> arguments = {"task", "check"};
   for (const char* name :
-       {"best_marks", "causal_attention", "exact_numbers", "gru_encoder", "in_place", "initial_state",
-        "label_loss", "listed_weights",
-        "loose_tensors", "masked_mean", "named_outputs", "ordered_inputs", "random_scale",
-        "rows_and_labels", "spectral_layers",
+       {"best_marks", "causal_attention", "exact_numbers", "gru_encoder", "in_place",
+        "initial_state", "label_loss", "listed_weights", "loose_tensors", "masked_mean",
+        "named_outputs", "ordered_inputs", "random_scale", "rows_and_labels", "spectral_layers",
         "triangular", "tuple_out", "weight_norm"}) {
     arguments.push_back(file(name));
   }

@@ -41,6 +41,22 @@ TEST_F(RunResults, EndsInAReport) {
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
 }
 
+TEST_F(RunResults, ValidatesOnHeldOutTasksWhileItTrains) {
+  ASSERT_EQ(run({"--set", "tasks.names=[\"softmax\"]", "--set", "tasks.held_out=[\"layer_norm\"]",
+                 "--set", "validation.every_s=0.02", "--set", "contrastive.steps=40"})
+                .code,
+            0);
+  const auto report = nlohmann::json::parse(read_file(run_folder() / "report.json"));
+  ASSERT_FALSE(report["validations"].empty());
+  for (const auto& one : report["validations"])
+    EXPECT_EQ(one["answers"], 2) << "a greedy answer on each type of device";
+  EXPECT_GE(report["validation_samples"], 2 * report["validations"].size());
+  EXPECT_EQ(report["left_out_samples"], 0) << "nothing is missing from the comparison";
+  EXPECT_THAT(read_file(run_folder() / "metrics.jsonl"), HasSubstr("\"validation_ok\""));
+  EXPECT_THAT(read_file(run_folder() / "report.txt"),
+              HasSubstr("Held-out tasks while the policy trained"));
+}
+
 TEST_F(RunResults, ItsVariantsCanBeExportedFromThePool) {
   ASSERT_EQ(run().code, 0);
   const auto listed = json_lines(

@@ -184,8 +184,8 @@ TEST_F(PoolTest, AnotherJudgeVersionShowsNoScoreOfTheOneBefore) {
     EXPECT_FALSE(job->getHeader().getVerified());
     const bool is_honest = variant_id(job->getHeader().getVariantId()) == variant_of("honest");
     jobs_list more;
-    pool_->record_evaluation(
-        make_result(*job, 2.1, is_honest ? Outcome::OK : Outcome::CHEATING, 2), now_, more);
+    pool_->record_evaluation(make_result(*job, 2.1, is_honest ? Outcome::OK : Outcome::CHEATING, 2),
+                             now_, more);
   }
   pool_->commit();
   const auto best = pool_->best(the_task(), the_device());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <sstream>
 #include <stdexcept>
 
 #include "tests/support/safetensors_text.hpp"
@@ -27,6 +28,13 @@ TEST(Safetensors, WrittenTensorsReadBack) {
     EXPECT_EQ(t.shape, (std::vector<std::int64_t>{2, 3}));
     EXPECT_EQ(t.bytes, std::string(24, '\1'));
   }
+}
+
+TEST(Safetensors, SaysItsFormatAsTransformersWantsIt) {
+  std::ostringstream out;
+  write_safetensors(out, {{"weight", "U8", {2}, "ab"}});
+  EXPECT_NE(out.str().find(R"("__metadata__":{"format":"pt"})"), std::string::npos);
+  EXPECT_EQ(parse_safetensors(out.str()).size(), 1U);
 }
 
 TEST(Safetensors, RefusesEveryTruncation) {

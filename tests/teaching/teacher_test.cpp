@@ -10,8 +10,8 @@
 namespace hone {
 namespace {
 
-using testing_support::temporary_folder;
 using testing::HasSubstr;
+using testing_support::temporary_folder;
 
 // A program in the teacher's place. It says how often it was started, hangs for a task of the name
 // `hangs`, and ends for one of the name `ends`.

@@ -81,6 +81,26 @@ TEST_F(ShardedWeights, AreRefusedWithTheNameOfWhatIsWrong) {
   EXPECT_THAT(refusal(), HasSubstr("which is no file's name"));
 }
 
+TEST_F(ShardedWeights, WithATensorThatNothingUsesAreRefused) {
+  std::filesystem::remove(folder_ / "model.safetensors.index.json");
+  std::filesystem::remove(folder_ / "model-1.safetensors");
+  std::filesystem::remove(folder_ / "model-2.safetensors");
+  const auto saved_with = [&](const std::string& name, const at::Tensor& tensor) {
+    decoder_weights more = whole_;
+    more.all()[name] = tensor;
+    more.save(folder_ / "model.safetensors");
+    return refusal();
+  };
+  const at::Tensor some = at::ones({4});
+  EXPECT_EQ(saved_with("model.layers.0.self_attn.rotary_emb.inv_freq", some), "loaded");
+  for (const char* name : {"model.layers.9.mlp.up_proj.weight", "model.layers.0.mlp.up_proj.bias",
+                           "score.weight", "model.final_norm.weight"})
+    EXPECT_THAT(saved_with(name, some), AllOf(HasSubstr(name), HasSubstr("has no place"))) << name;
+  config_.tied_head = true;
+  const at::Tensor embedding = whole_.all().at("model.embed_tokens.weight");
+  EXPECT_EQ(saved_with("lm_head.weight", embedding.clone()), "loaded");
+  EXPECT_THAT(saved_with("lm_head.weight", embedding + 1), HasSubstr("tie_word_embeddings"));
+}
 TEST_F(ShardedWeights, ThatAreNotFiniteCannotBeTrained) {
   std::filesystem::copy_file(golden / "tokenizer_lines.json", folder_ / "tokenizer.json");
   write_file(folder_ / "config.json",

@@ -211,7 +211,7 @@ TEST(DecoderConfig, NamesTheWrongKey) {
   };
   EXPECT_THAT(error_of("{"), testing::HasSubstr("is no JSON"));
   EXPECT_THAT(error_of("[]"), testing::HasSubstr("no JSON object"));
-  EXPECT_THAT(error_of("{}"), testing::HasSubstr("vocab_size: is missing"));
+  EXPECT_EQ(error_of("{}"), "loaded") << "keys that are absent have the defaults of the type";
   const std::string good =
       R"("vocab_size":8,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,)"
       R"("intermediate_size":8)";
@@ -223,13 +223,68 @@ TEST(DecoderConfig, NamesTheWrongKey) {
               testing::HasSubstr("must divide"));
   EXPECT_THAT(error_of("{" + good + R"(,"rope_scaling":{"rope_type":"yarn"}})"),
               testing::HasSubstr("'yarn' is not supported"));
-  EXPECT_THAT(error_of("{" + good + R"(,"sliding_window":1024})"),
-              testing::HasSubstr("sliding_window: is not supported"));
-  for (const char* harmless : {R"("sliding_window":null)", R"("sliding_window":4096)",
-                               R"("sliding_window":1024,"use_sliding_window":false)"})
-    EXPECT_EQ(error_of("{" + good + "," + harmless + "}"), "loaded");
-  EXPECT_THAT(error_of("{" + good + R"(,"rms_norm_eps":"small"})"),
-              testing::HasSubstr("must be a number"));
+  const auto error_with = [&](const char* more) { return error_of("{" + good + "," + more + "}"); };
+  EXPECT_THAT(error_with(R"("rms_norm_eps":"small")"),
+              testing::HasSubstr("rms_norm_eps: has \"small\", expected a number"));
+  EXPECT_THAT(error_with(R"("rms_norm_eps":null)"), testing::HasSubstr("rms_norm_eps: has null"));
+  EXPECT_THAT(error_with(R"("dtype":"auto")"), testing::HasSubstr("dtype: has 'auto'"));
+  EXPECT_THAT(error_with(R"("quantization_config":{"quant_method":"fp8"})"),
+              testing::HasSubstr("quantization_config"));
+  for (const char* rope : {R"({"rope_type":"linear"})", R"({"type":"llama3","factor":8})"})
+    EXPECT_THAT(error_with((std::string(R"("rope_scaling":)") + rope).c_str()),
+                testing::HasSubstr("is missing, and has no default"));
+}
+
+TEST(DecoderConfig, RefusesWindowsAsTheModelTypeHasThem) {
+  const temporary_folder folder;
+  const auto loads = [&](const std::string& type, const std::string& more) {
+    write_file(folder / "config.json",
+               R"({"model_type":")" + type +
+                   R"(","num_hidden_layers":2,"max_position_embeddings":8192)" + more + "}");
+    try {
+      decoder_config::load(folder / "config.json");
+      return true;
+    } catch (const policy_error& e) {
+      EXPECT_THAT(e.what(), testing::HasSubstr("sliding_window"));
+      return false;
+    }
+  };
+  EXPECT_TRUE(loads("llama", R"(,"sliding_window":64)")) << "the type has none";
+  EXPECT_FALSE(loads("mistral", "")) << "4096 if absent";
+  EXPECT_TRUE(loads("mistral", R"(,"sliding_window":null)"));
+  EXPECT_TRUE(loads("mistral", R"(,"sliding_window":8192)"));
+  for (const char* type : {"qwen2", "qwen3"}) {
+    EXPECT_TRUE(loads(type, R"(,"sliding_window":64)")) << "off if the switch is absent";
+    const std::string on = R"(,"sliding_window":64,"use_sliding_window":true)";
+    EXPECT_TRUE(loads(type, on)) << "layers from the 28th on have a window";
+    EXPECT_FALSE(loads(type, on + R"(,"max_window_layers":1)"));
+    EXPECT_FALSE(loads(type, on + R"(,"layer_types":["full_attention","sliding_attention"])"));
+    EXPECT_TRUE(loads(type, on + R"(,"layer_types":["full_attention","full_attention"])"));
+  }
+}
+
+TEST(DecoderConfig, HasTheDefaultsOfItsModelType) {
+  const temporary_folder folder;
+  const auto of = [&](const std::string& type, const std::string& more = "") {
+    write_file(folder / "config.json",
+               R"({"sliding_window":null,"model_type":")" + type + "\"" + more + "}");
+    return decoder_config::load(folder / "config.json");
+  };
+  EXPECT_EQ(of("llama").kv_heads, 32);
+  EXPECT_EQ(of("mistral").kv_heads, 8);
+  EXPECT_EQ(of("mistral", R"(,"num_key_value_heads":null)").kv_heads, 32);
+  EXPECT_EQ(of("qwen3", R"(,"hidden_size":64,"num_attention_heads":2,"num_key_value_heads":2)")
+                .head_width,
+            128);
+  EXPECT_EQ(of("qwen2", R"(,"hidden_size":64,"num_attention_heads":2,"num_key_value_heads":2)")
+                .head_width,
+            32);
+  EXPECT_TRUE(of("qwen2", R"(,"attention_bias":false)").attention_bias) << "its class has no key";
+  EXPECT_FALSE(of("mistral", R"(,"attention_bias":true)").attention_bias);
+  EXPECT_TRUE(of("llama", R"(,"attention_bias":true)").output_bias);
+  EXPECT_EQ(of("llama").end_tokens, std::vector<std::int64_t>{2});
+  EXPECT_TRUE(of("llama", R"(,"eos_token_id":null)").end_tokens.empty());
+  EXPECT_TRUE(of("qwen2").end_tokens.empty());
 }
 
 }  // namespace

@@ -71,12 +71,12 @@ TEST_F(TextCodec, TakesTheEndTokensOfTheGenerationConfigFirst) {
 }
 
 TEST_F(TextCodec, RefusesWhatDoesNotFit) {
-  use("lines", R"("bos_token_id": 1)");
+  use("lines", R"("eos_token_id": null)");
   EXPECT_THAT(refusal(), HasSubstr("eos_token_id: is missing"));
   use("lines", R"("eos_token_id": 500)");
   EXPECT_THAT(refusal(), HasSubstr("eos_token_id 500 is not below"));
   use("lines", R"("eos_token_id": "end")");
-  EXPECT_THAT(refusal(), HasSubstr("must be a token's id, or a list of them"));
+  EXPECT_THAT(refusal(), HasSubstr("expected a token's id, or a list of them"));
   use("lines", R"("eos_token_id": 1, "vocab_size": 300)");
   EXPECT_THAT(refusal(), HasSubstr("the tokenizer has 420 tokens"));
   write_file(folder_ / "generation_config.json", "{");

@@ -48,6 +48,36 @@ TEST(Tokenizer, DecodingInvertsEncodingAndInvalidUtf8IsReplaced) {
             "b");
 }
 
+// A tokenizer of four tokens whose one merge makes the two bytes of U+00B2, a digit, one token. The
+// character that stands for the second byte is that digit as well.
+tokenizer squared(const nlohmann::json& pre_tokenizers) {
+  const testing_support::temporary_folder folder;
+  const nlohmann::json file = {
+      {"model",
+       {{"type", "BPE"},
+        {"ignore_merges", nullptr},
+        {"vocab", {{"m", 0}, {"\u00c2", 1}, {"\u00b2", 2}, {"\u00c2\u00b2", 3}, {"\u0120", 4}}},
+        {"merges", {{"\u00c2", "\u00b2"}}}}},
+      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", pre_tokenizers}}}};
+  std::ofstream(folder / "tokenizer.json") << file;
+  return tokenizer::load(folder / "tokenizer.json");
+}
+
+TEST(Tokenizer, KeepsTheOrderOfItsPreTokenizers) {
+  using testing::ElementsAre;
+  const nlohmann::json bytes = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  const nlohmann::json digits = {{"type", "Digits"}, {"individual_digits", true}};
+  const std::string text = "m\u00b2";
+  EXPECT_THAT(squared({digits, bytes}).encode(text), ElementsAre(0, 3));
+  EXPECT_THAT(squared({bytes, digits}).encode(text), ElementsAre(0, 1, 2))
+      << "it cuts between the characters that stand for the bytes";
+  nlohmann::json spaced = bytes;
+  spaced["add_prefix_space"] = true;
+  EXPECT_THAT(squared({digits, spaced}).encode(text), ElementsAre(4, 0, 4, 3))
+      << "every piece gets a space";
+}
+
 TEST(Tokenizer, FindsSpecialTokensAndOmitsThemFromTheText) {
   const auto t = tokenizer::load(golden / "tokenizer_lines.json");
   EXPECT_EQ(t.id_of("<|begin|>"), 0);
