@@ -286,6 +286,10 @@ void learner_state::learn(const batch_record& batch) {
     counts.processed(groups.size());
   }
   learned.step = plan->step();
+  const auto signal = learned.numbers.find("groups_with_signal");
+  if (options.log && signal != learned.numbers.end() && signal->second == 0)
+    options.log("contrastive step " + std::to_string(learned.step) +
+                " changed nothing: in none of its groups do rewards differ");
   const auto examples = learned.numbers.find("examples");
   if (options.log && examples != learned.numbers.end() && examples->second == 0)
     options.log(std::string(name_of(learned.stage)) + " step " + std::to_string(learned.step) +

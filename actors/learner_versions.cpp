@@ -122,7 +122,9 @@ void learner_state::request_commit(const made_version& written) {
             for (const auto group : written.step->getGroups())
               uncommitted_groups.erase(group_id(group));
             set_head(written.version);
-            if (options.metrics) options.metrics(head, written.learned);
+            attempt([&] {
+              if (options.metrics) options.metrics(head, written.learned);
+            });
             delete_old_checkpoints();
             publish();
             if (head->getComplete()) return finish(true);

@@ -59,6 +59,10 @@ void check_stages(const configuration& c, const Refuse& refuse) {
   const contrastive_stage_options& contrastive = c.learner.plan.contrastive;
   must_fit("contrastive.groups", contrastive.steps, contrastive.groups);
   must_fit("contrastive.most_groups", contrastive.steps, contrastive.most_groups);
+  if (c.policy.kind == "model" && contrastive.steps > 0 && c.pool.draws.samples < 2)
+    refuse("generation.group_size",
+           "is 1: the contrastive stage compares the samples of a group with each other, and would "
+           "learn nothing");
   // Rates that suit a million weights ruin a hundred million.
   const auto needs_rate = [&](const std::string& stage, std::int64_t steps, double rate) {
     if (c.policy.kind == "model" && steps > 0 && rate == 0)

@@ -34,6 +34,34 @@ record<schema::RolloutGroup> stored_group(const schema::RolloutGroup::Reader& gr
   return stored.finish();
 }
 
+record<schema::PoolFormat> empty_format(std::uint32_t judge_version) {
+  record_builder<schema::PoolFormat> format;
+  format->setVersion(pool_format);
+  format->setJudgeVersion(judge_version);
+  return format.finish();
+}
+
+// Makes an empty pool in the folder if there is none, in one step: a process that is killed leaves
+// a whole pool or none. Returns the folder.
+const std::filesystem::path& with_pool(const pool_options& o) {
+  namespace fs = std::filesystem;
+  if (fs::exists(o.folder / "CURRENT")) return o.folder;
+  const fs::path unfinished = o.folder.string() + ".unfinished";
+  try {
+    fs::remove_all(unfinished);
+    {
+      database made(unfinished, database::mode::create_or_open);
+      made.put(family::meta, format_key, empty_format(o.judge_version));
+      made.commit();
+    }
+    if (fs::is_directory(o.folder) && fs::is_empty(o.folder)) fs::remove(o.folder);
+    fs::rename(unfinished, o.folder);
+  } catch (const fs::filesystem_error& e) {
+    throw pool_error(o.folder.string() + ": cannot be made: " + e.code().message());
+  }
+  return o.folder;
+}
+
 }  // namespace
 
 void check_format(const database& db) {
@@ -49,7 +77,7 @@ void check_format(const database& db) {
 
 pool::pool(const pool_options& options)
     : options_(options),
-      db_(options.folder, database::mode::create_or_open),
+      db_(with_pool(options), database::mode::create_or_open),
       ledger_(db_, {options.judge_version, options.job_deadline_ms}),
       index_(db_),
       selector_(index_, options.exemplars),

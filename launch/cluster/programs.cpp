@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "process/find_program.hpp"
 
@@ -23,9 +25,19 @@ void trim_end(std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> whole_environment() {
+std::vector<std::string> launch_environment() {
+  // Variables of the job in which this process may run. Slurm's programs take options from them,
+  // which win over those of a script.
+  constexpr std::array<std::string_view, 7> of_a_job = {"SLURM_",  "SBATCH_", "SALLOC_", "SRUN_",
+                                                        "SLURMD_", "PMI_",    "PMIX_"};
   std::vector<std::string> variables;
-  for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view variable = *one;
+    const bool is_of_a_job = std::any_of(of_a_job.begin(), of_a_job.end(), [&](const auto prefix) {
+      return variable.starts_with(prefix);
+    });
+    if (!is_of_a_job || variable.starts_with("SLURM_CONF=")) variables.emplace_back(variable);
+  }
   return variables;
 }
 
@@ -35,7 +47,7 @@ std::string run_program(std::vector<std::string> arguments, const std::string& i
   child_options options;
   arguments[0] = find_program(arguments[0]);
   options.arguments = std::move(arguments);
-  options.environment = whole_environment();
+  options.environment = launch_environment();
   process_result result = run_process(options, input, limit);
   if (result.succeeded()) return result.out;
   trim_end(result.err);

@@ -1,13 +1,16 @@
 #include "launch/run/metrics_file.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "messages/names.hpp"
 #include "process/cut_line.hpp"
 
 namespace hone {
 
-metrics_file::metrics_file(const std::filesystem::path& path) {
+metrics_file::metrics_file(const std::filesystem::path& path) : path_(path) {
   remove_cut_line(path);
   out_.open(path, std::ios::app);
 }
@@ -19,7 +22,11 @@ void metrics_file::write(const version_record& version, const learned_step& lear
                                  {"stage", name_of(learned.stage)},
                                  {"step", learned.step}};
   for (const auto& [name, value] : learned.numbers) line[name] = value;
+  errno = 0;
   out_ << line.dump() << std::endl;
+  if (!out_)
+    throw std::runtime_error(path_.string() + ": cannot be written" +
+                             (errno != 0 ? " (" + std::string(std::strerror(errno)) + ")" : ""));
 }
 
 }  // namespace hone

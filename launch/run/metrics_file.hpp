@@ -15,10 +15,11 @@ class metrics_file {
   // Removes a line that a killed process has begun.
   explicit metrics_file(const std::filesystem::path& path);
 
-  // Appends a line and flushes it. An error of the file system is ignored.
+  // Appends a line and flushes it. Throws std::runtime_error if it cannot.
   void write(const version_record& version, const learned_step& learned);
 
  private:
+  std::filesystem::path path_;
   std::ofstream out_;
 };
 

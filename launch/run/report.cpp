@@ -183,6 +183,10 @@ class reporter {
            {"revisions", revisions_json(row)},
            {"curve", curve}});
       if (found->first != "corpus") print_sources(row);
+      if (found->first == "contrastive" && found_.steps_without_signal > 0)
+        line("        " + std::to_string(found_.steps_without_signal) + " of " +
+             std::to_string(found_.contrastive_steps) +
+             " steps changed nothing: in none of their groups do rewards differ");
       print_revisions(row);
     }
     line("  mean log speed-up: the mean over tasks; what is not ok counts as " +

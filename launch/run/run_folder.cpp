@@ -19,7 +19,8 @@ std::filesystem::path lock_of(const std::filesystem::path& directory) { return d
 
 run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(path) {
   const bool exists = std::filesystem::exists(path / "pool");
-  if (resume && !exists)
+  // A run that was killed before it had a pool has its configuration, and begins anew.
+  if (resume && !exists && !std::filesystem::exists(path / "config.toml"))
     throw std::runtime_error(path.string() + ": there is no run to resume here");
   std::filesystem::create_directories(path / "checkpoints");
   // `hone status` may look at the lock at this moment.
@@ -37,6 +38,7 @@ run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(p
 
 run_folder::resume_point run_folder::find_resume_point(
     const std::function<void(const std::string&)>& say) const {
+  if (!std::filesystem::exists(pool())) return {};
   const pool_inspector inspector(pool());
   const version_chain chain = inspector.versions();
   resume_point point;

@@ -269,6 +269,10 @@ class results_reader {
           if (view(metric.getName()) == "skipped_updates")
             found_.skipped_updates += metric.getValue();
           if (view(metric.getName()) == "tokens") tokens += metric.getValue();
+          if (view(metric.getName()) == "groups_with_signal") {
+            ++found_.contrastive_steps;
+            found_.steps_without_signal += metric.getValue() == 0 ? 1 : 0;
+          }
           if (view(metric.getName()).starts_with("validation_"))
             found_.validations[version][std::string(view(metric.getName()))] = metric.getValue();
         }

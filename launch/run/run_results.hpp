@@ -141,6 +141,9 @@ struct run_results {
   std::map<std::uint64_t, std::map<std::string, double>> validations;
   // Groups that were dropped because their samples were too old to train on, by device type.
   std::map<std::string, std::uint64_t> dropped_groups;
+  // Steps of the contrastive stage, and those of them in which no group had a signal.
+  std::uint64_t contrastive_steps = 0;
+  std::uint64_t steps_without_signal = 0;
   double skipped_updates = 0;  // updates of the policy whose gradient was not finite
 
   // Returns the task's name, with digits of its id if the pool has several tasks of this name (a

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "tests/support/json_lines.hpp"
 #include "tests/support/small_run.hpp"
@@ -261,6 +263,21 @@ TEST_F(RunStart, RefusesToMixSimulatedAndRealDevices) {
   allowed.insert(allowed.end(),
                  {"--set", "node.mix_simulated=true", "--set", "node.share_cores=true"});
   EXPECT_EQ(run(allowed).code, 0);
+}
+
+TEST_F(RunStart, GoesOnWheneverItIsKilled) {
+  for (int ms = 20; ms <= 1000; ms += 90) {
+    std::filesystem::remove_all(run_folder());
+    program p(command());
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    p.send(SIGKILL);
+    p.wait();
+    const bool has_begun = std::filesystem::exists(run_folder() / "config.toml");
+    const auto ended =
+        has_begun ? run_hone({"run", "--dir", run_folder().string(), "--resume"}) : run();
+    EXPECT_EQ(ended.code, 0) << "killed after " << ms << " ms: " << ended.err;
+    EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0) << ms << " ms";
+  }
 }
 
 TEST_F(RunStart, ResumeWithoutARunIsRefused) {

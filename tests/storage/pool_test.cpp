@@ -4,12 +4,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include "tests/support/pool_fixture.hpp"
 
 namespace hone {
 namespace {
+
+TEST(PoolCreation, LeavesAWholePoolOrNone) {
+  const testing_support::temporary_folder folder;
+  pool_options options;
+  options.folder = folder / "pool";
+  options.judge_version = 1;
+  // What a process leaves that was killed while it made a pool.
+  std::filesystem::create_directories(folder / "pool.unfinished");
+  std::ofstream(folder / "pool.unfinished" / "CURRENT") << "MANIFEST-000001\n";
+  { const pool made(options); }
+  EXPECT_FALSE(std::filesystem::exists(folder / "pool.unfinished"));
+  EXPECT_FALSE(pool_inspector(folder / "pool").versions().head());
+}
 
 using namespace testing_support;
 using testing::HasSubstr;

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+
+#include <map>
 
 #include "launch/cluster/detached_process.hpp"
 #include "launch/cluster/programs.hpp"
@@ -47,6 +50,19 @@ TEST(LocalLauncher, KillsANodeThatDoesNotEndAfterTheGrace) {
   one->scale(0);
   EXPECT_FALSE(is_alive(process));
   EXPECT_THAT(read_file(bed.context.run / "logs/cpus-0.log"), HasSubstr("cpus-0 does not end"));
+}
+
+TEST(Programs, GetNoVariablesOfTheJobInWhichTheyAreStarted) {
+  const std::map<std::string, bool> stays = {{"SLURM_JOB_ID", false},   {"SBATCH_PARTITION", false},
+                                             {"SALLOC_ACCOUNT", false}, {"PMI_RANK", false},
+                                             {"PMIX_RANK", false},      {"SLURM_CONF", true},
+                                             {"KUBECONFIG", true},      {"HONE_TEST_OTHER", true}};
+  for (const auto& [name, is_kept] : stays) setenv(name.c_str(), "of a test", 1);
+  const std::string printed = run_program({"env"}, "", std::chrono::seconds(10));
+  for (const auto& [name, is_kept] : stays) {
+    unsetenv(name.c_str());
+    EXPECT_EQ(printed.find(name + "=of a test") != std::string::npos, is_kept) << name;
+  }
 }
 
 TEST(LocalLauncher, NamesAProgramThatIsMissing) {

@@ -57,7 +57,7 @@ tokenizer squared(const nlohmann::json& pre_tokenizers) {
        {{"type", "BPE"},
         {"ignore_merges", nullptr},
         {"vocab", {{"m", 0}, {"\u00c2", 1}, {"\u00b2", 2}, {"\u00c2\u00b2", 3}, {"\u0120", 4}}},
-        {"merges", {{"\u00c2", "\u00b2"}}}}},
+        {"merges", nlohmann::json::array({nlohmann::json::array({"\u00c2", "\u00b2"})})}}},
       {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", pre_tokenizers}}}};
   std::ofstream(folder / "tokenizer.json") << file;
   return tokenizer::load(folder / "tokenizer.json");
