@@ -183,16 +183,20 @@ class reporter {
            {"revisions", revisions_json(row)},
            {"curve", curve}});
       if (found->first != "corpus") print_sources(row);
-      if (found->first == "contrastive" && found_.steps_without_signal > 0)
-        line("        " + std::to_string(found_.steps_without_signal) + " of " +
-             std::to_string(found_.contrastive_steps) +
-             " steps changed nothing: in none of their groups do rewards differ");
+      if (found->first == "contrastive") print_steps_without_signal();
       print_revisions(row);
     }
     line("  mean log speed-up: the mean over tasks; what is not ok counts as " +
          fixed(failed_speedup, 2) + "x, what is inconclusive does not count");
     print_losses();
     line();
+  }
+
+  void print_steps_without_signal() {
+    if (found_.steps_without_signal == 0) return;
+    line("        " + std::to_string(found_.steps_without_signal) + " of " +
+         std::to_string(found_.contrastive_steps) +
+         " steps changed nothing: in none of their groups do rewards differ");
   }
 
   void print_validations() {
