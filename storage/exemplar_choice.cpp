@@ -53,10 +53,11 @@ std::vector<scored_variant> exemplar_selector::from_buckets(const population_key
 
 void exemplar_selector::arrange(std::vector<scored_variant>& chosen,
                                 std::mt19937_64& random) const {
-  if (options_.shuffles_scores) {
+  if (options_.shuffles_scores && chosen.size() > 1) {
     std::vector<double> scores;
     for (const scored_variant& one : chosen) scores.push_back(one.score);
-    std::shuffle(scores.begin(), scores.end(), random);
+    const std::size_t by = 1 + below(static_cast<std::uint32_t>(scores.size() - 1), random);
+    std::rotate(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(by), scores.end());
     for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i].score = scores[i];
   }
   std::sort(chosen.begin(), chosen.end(),

@@ -19,7 +19,7 @@ std::optional<exemplar_method> exemplar_method_named(std::string_view name);
 struct exemplar_options {
   exemplar_method method = exemplar_method::buckets;
   std::uint32_t count = 2;
-  bool shuffles_scores = false;  // an ablation: exemplars have each other's scores, at random
+  bool shuffles_scores = false;  // an ablation: each exemplar has the score of another one
   double temperature = 1.0;      // of the softmax over the logarithms of the buckets' mean scores
   std::uint32_t islands = 4;
   // Calls of accept() for a task and device type between two resets of the weaker islands.

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import torch
 from cost_estimate import OperatorCosts
-from costs import program_us
+from costs import drawn_factors, program_us
 from reading import call
 
 LEAST_GAIN = 1.05  # by which the document is to be faster than what its prompt shows
@@ -66,9 +66,9 @@ def contrast(lesson, variants, random):
         return None
     calls_us = statement_us(lesson.reference, lesson.timed)
     eager_us = sum(calls_us.values())
-    scores = {}
+    factors, scores = drawn_factors(random), {}
     for v in fitting:
-        scores[v.text] = eager_us / program_us(v.program, calls_us, v.settings)
+        scores[v.text] = eager_us / program_us(v.program, calls_us, v.settings, factors)
     fitting.sort(key=lambda v: scores[v.text])
     best = fitting[-1]
     slower = [v for v in fitting if scores[v.text] * LEAST_GAIN < scores[best.text]]

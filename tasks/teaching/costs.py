@@ -48,6 +48,16 @@ FACTORS = {
 }
 
 
+# How far the factors of a lesson lie from the fitted ones: standard deviation of the logarithm.
+DEVIATION = 0.5
+
+
+def drawn_factors(random):
+    """Returns factors near the fitted ones. With the same factors for all lessons, an estimate
+    would say nothing that a program does not say itself."""
+    return {name: random.gauss(fitted, DEVIATION) for name, fitted in FACTORS.items()}
+
+
 def launch_us(launch, functions_a_us, factors=FACTORS, exp=math.exp):
     """Returns the estimated microseconds of a launch beyond the least. Numbers may be tensors."""
     moved = launch.read * (1 + exp(factors["again"]) * (launch.passes - 1)) + launch.written

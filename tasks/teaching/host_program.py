@@ -204,13 +204,13 @@ class HostProgram:
             self._launch_one(kernel)
 
     def _launch_one(self, kernel):
-        outs = []
+        outs, results = [], []
         for sink in kernel.sinks:
-            out = self._name_of(sink)
-            self.lines.append(f"{out} = torch.empty([{self.size_list(sink.dims)}], "
-                              f"dtype={sink.dtype})")  # fmt: skip
+            out, sizes = self._name_of(sink), self.size_list(sink.dims)
+            self.lines.append(f"{out} = torch.empty([{sizes}], dtype={sink.dtype})")
             self.remember(sink, out)
             outs.append(out)
+            results.append(f"{out} [{sizes}]")
             self.dtypes.add(sink.dtype)
         tensors = [self.names[id(v)] for _, v in kernel.parameters.tensors.values()]
         self.dtypes.update(v.dtype for _, v in kernel.parameters.tensors.values())
@@ -228,8 +228,16 @@ class HostProgram:
         computed = [s for s in statements if s in kernel.computed]
         self.launches.append(self._launch_of(kernel, name, computed, outs))
         work = f"{', '.join(computed)} of {', '.join(tensors)}" if computed else ", ".join(tensors)
-        self.steps.append(f"{name}: {work} -> {', '.join(outs)}, {kernel.division}, "
-                          f"blocks of {block}.")  # fmt: skip
+        self.steps.append(f"{name}: {work} -> {', '.join(results)}, {self._extent(kernel)}, "
+                          f"{kernel.division}, blocks of {block}.")  # fmt: skip
+
+    def _extent(self, kernel):
+        """Returns what the threads of a kernel run over, in words."""
+        rows = self.size(kernel.domain.rows())
+        if kernel.team == "element":
+            return f"{rows} elements"
+        length = self.size(kernel.domain.row_length())
+        return f"{rows} row{'' if rows == '1' else 's'} of {length}"
 
     def _launch_of(self, kernel, name, computed, outs):
         def bytes_of(values):

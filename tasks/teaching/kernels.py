@@ -15,6 +15,7 @@ LARGEST_INT = 2**31 - 1
 class Kernel:
     """division: how threads share the work, in words. text: with the name as NAME, and SYMBOLS
     behind the parameters, whose type is `integer`. grid: a size, and how much of it a block covers.
+    domain: what the threads run over.
 
     parameters: what the launch passes: values, then sinks, then sizes, then symbols.
     sinks: what it writes. computed: the statements of the reference. team: who works on a row, or
@@ -29,6 +30,7 @@ class Kernel:
         self.text = text
         self.grid = grid
         self.block = block
+        self.domain = e.domain
         self.parameters = e.parameters
         self.sinks = sinks
         self.integer = e.integer

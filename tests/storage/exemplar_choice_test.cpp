@@ -51,16 +51,13 @@ TEST_F(ExemplarTest, ScoresCanBeShuffledAmongThePrograms) {
   exemplar_options options;
   options.shuffles_scores = true;
   exemplar_selector shuffled(index_, options);
-  int swapped = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 20; ++i) {
     const auto chosen = shuffled.choose(some_task, some_device, random_).exemplars;
     ASSERT_EQ(chosen.size(), 2U);
     EXPECT_EQ(chosen[0].score, 1.0) << "the scores are those of the programs, in order";
     EXPECT_EQ(chosen[1].score, 4.0);
-    swapped += chosen[0].variant == numbered(2) ? 1 : 0;
+    EXPECT_EQ(chosen[0].variant, numbered(2)) << "no program keeps its score";
   }
-  EXPECT_GT(swapped, 70);
-  EXPECT_LT(swapped, 130);
 }
 
 TEST_F(ExemplarTest, MovesKeepTheIndexDense) {

@@ -1,11 +1,12 @@
 """Tests of tasks/teaching/contrast.py and costs.py: what a contrast shows, says and estimates."""
 
+import random
 import unittest
 
 from stream_test import CHAIN, SECTIONS, described, line
 
 from contrast import LEAST_GAIN  # isort: skip
-from costs import Launch, launch_us, program_us  # isort: skip
+from costs import FACTORS, Launch, drawn_factors, launch_us, program_us  # isort: skip
 from lesson import Lesson  # isort: skip
 
 
@@ -57,6 +58,14 @@ class Estimates(unittest.TestCase):
             {"team": "scattered"},
         ):
             self.assertGreater(self.launch(**change), self.launch(), change)
+
+    def test_differ_between_lessons_as_to_which_division_is_faster(self):
+        drawn = [drawn_factors(random.Random(number)) for number in range(200)]
+        faster = sum(factors["warp"] > factors["block"] for factors in drawn) / len(drawn)
+        self.assertTrue(0.3 < faster < 0.7, faster)
+        for name, fitted in FACTORS.items():
+            mean = sum(factors[name] for factors in drawn) / len(drawn)
+            self.assertAlmostEqual(mean, fitted, delta=0.15)
 
     def test_prefer_one_kernel_to_one_for_each_result(self):
         lesson = Lesson(CHAIN, "cuda")

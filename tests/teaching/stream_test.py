@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import os
 import pathlib
 import re
@@ -195,12 +196,36 @@ class Lines(unittest.TestCase):
                     re.MULTILINE,
                 )
                 for name, passed in launches:
-                    said = re.search(rf"\b{name}: (?:([^>]*?) of )?([^>]*?) -> (\w+), ", plan)
+                    said = re.search(rf"\b{name}: (?:([^>]*?) of )?([^>]*?) -> (\w+) \[", plan)
                     self.assertTrue(said, (name, plan))
                     tensors = {*said[2].split(", "), said[3]}
                     self.assertTrue(tensors <= set(passed.split(", ")), (plan, passed))
                     computed = {s for s in (said[1] or "").split(", ") if s[:4] != "part"}
                     self.assertTrue(computed - {""} <= statements, (computed, statements))
+
+    def test_have_a_plan_that_says_what_the_threads_run_over(self):
+        extent = re.compile(r"-> (\w+) \[([^\]]*)\], (?:(.*?) elements|(.*?) rows? of (.*?)), ")
+        found = 0
+        for one in self.tasks:
+            sizes = tomllib.loads(one["task"])["case"][0]["sizes"]
+
+            def value(text, sizes=sizes):
+                return eval(text, {"__builtins__": {}}, sizes)
+
+            for document in one["documents"]:
+                plan = document.split(SECTIONS[1])[1].split(SECTIONS[2])[0]
+                host = block(document, "python")
+                for out, shape, elements, rows, length in extent.findall(plan):
+                    self.assertIn(f"{out} = torch.empty([{shape}], ", host)
+                    if out.startswith("made_") or "." in shape + elements + rows + length:
+                        continue
+                    size = math.prod(value(f"[{shape}]"))
+                    if elements:
+                        self.assertEqual(size, value(elements), plan)
+                    else:
+                        self.assertIn(size, (value(rows), value(rows) * value(length)), plan)
+                    found += 1
+        self.assertGreater(found, 50)
 
     def test_say_sizes_by_the_symbols_of_the_task(self):
         for one in self.tasks:
