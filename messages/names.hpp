@@ -38,6 +38,11 @@ inline bool is_refuted(Outcome outcome) {
   return outcome != Outcome::OK && !is_inconclusive(outcome);
 }
 
+// Returns true for the stages whose samples are judged afresh and never trained on.
+inline bool is_compared(Stage stage) {
+  return stage == Stage::COMPARISON || stage == Stage::VALIDATION;
+}
+
 // Evaluations of one variant are kept apart by scope, so that no claim mixes them. A scope is one
 // of these kinds, plus scope_kinds times the version at which a comparison or validation began:
 // each judges its variants afresh.

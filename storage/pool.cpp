@@ -24,14 +24,14 @@ std::uint64_t stored_next_sequence(const database& db) {
 record<schema::RolloutGroup> stored_group(const schema::RolloutGroup::Reader& group,
                                           const pool_options& o) {
   using Origin = schema::RolloutGroup::Origin;
-  record_builder<schema::RolloutGroup> stored;
-  copy_without(group, {.variants = true}, stored);
+  record_builder<schema::RolloutGroup> stored(group);
+  remove_parts(stored.root(), {.variants = true});
   const bool screens = stage_of(group) == Stage::VALIDATION      ? true
                        : group.getOrigin() == Origin::POLICY     ? o.screens
                        : group.getOrigin() == Origin::COMPARISON ? o.screens_comparisons
                                                                  : false;
   stored->setScreened(screens && group.getTimed());
-  return stored.finish();
+  return copy_record<schema::RolloutGroup>(stored.root());
 }
 
 record<schema::PoolFormat> empty_format(std::uint32_t judge_version) {
@@ -295,9 +295,8 @@ record<schema::Draw> pool::draw(const draw_request& request) {
   draw->setSeed(random_());
   draw->setArm(request.arm);
   draw->setComparedAt(static_cast<std::uint32_t>(request.compared_at));
-  const bool is_compared = request.stage == Stage::COMPARISON || request.stage == Stage::VALIDATION;
   const auto choice = request.arm == schema::Draw::Arm::BARE ? exemplar_selector::choice()
-                      : is_compared
+                      : is_compared(request.stage)
                           ? selector_.choose_to_compare(request.task, request.device_type, random_)
                           : selector_.choose(request.task, request.device_type, random_);
   draw->setPopulation(choice.population);
@@ -314,7 +313,7 @@ record<schema::Draw> pool::draw(const draw_request& request) {
     exemplars[i].setCuda((*variant)->getCuda());
     exemplars[i].setPython((*variant)->getPython());
   }
-  if (is_compared) return draw.finish();
+  if (is_compared(request.stage)) return draw.finish();
   if (const auto attempt = attempts_.take(request.task, request.device_type)) {
     draw->setTurn(attempt->turn);
     draw->setAttempt(*attempt->attempt);

@@ -22,13 +22,10 @@ struct group_parts {
   bool tokens = false;
   bool texts = false;
 };
-// Returns a copy of a group without these parts. Without its texts, the draw's exemplars have no
-// programs. A group without its tokens says so, and cannot be trained on any more.
-record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& group,
-                                          const group_parts& removed);
-// The same, into a new record.
-void copy_without(const schema::RolloutGroup::Reader& group, const group_parts& removed,
-                  record_builder<schema::RolloutGroup>& kept);
+// Removes these parts of a group. Without its texts, the draw's exemplars have no programs. A group
+// without its tokens says so, and cannot be trained on any more. Their memory stays in the message
+// until copy_record() leaves it out.
+void remove_parts(schema::RolloutGroup::Builder group, const group_parts& removed);
 
 // Removes the contents of a group that was dropped, as far as anything is removed at all. Changes
 // go into the database's uncommitted batch, here and below. Throws pool_error.

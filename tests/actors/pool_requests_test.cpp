@@ -256,11 +256,13 @@ TEST_F(PoolRequests, AComparisonJudgesAProgramAgainThatAnEarlierOneHasJudged) {
     requests_.serve_draws(now_);
     const auto jobs = submit(compared_answer(*draws_.all.back(), "the same"));
     ASSERT_EQ(jobs.size(), 1U) << "comparison at version " << version;
+    EXPECT_EQ(jobs[0]->getHeader().getScope(), comparison_scope + scope_kinds * version);
     finish_all(jobs, 2.0);
   }
 }
 
 TEST_F(PoolRequests, AValidationIsAnsweredWhenItsGroupsAreJudged) {
+  pool_->commit_step(make_version(3, 0, 1), make_step(3, 0, {}));
   draw_schedule schedule({}, {.max_groups = 2, .samples = 3}, {the_task()});
   schedule.change_devices(the_device(), 1);
   pool_requests requests(*pool_, schedule);
@@ -279,7 +281,9 @@ TEST_F(PoolRequests, AValidationIsAnsweredWhenItsGroupsAreJudged) {
   finish_all(jobs, 2.0);
   requests.serve_batch(now_);
   ASSERT_EQ(validations.served(), 1U);
-  EXPECT_EQ((*validations.all[0])->getGroups().size(), 1U);
+  ASSERT_EQ((*validations.all[0])->getGroups().size(), 1U);
+  const auto answered = (*validations.all[0])->getGroups()[0].getGroup().getDraw();
+  EXPECT_EQ(answered.getComparedAt(), 3U) << "the version that was validated";
   EXPECT_EQ(pool_->ready_groups(Stage::VALIDATION), 0U) << "nothing is trained on them";
 }
 

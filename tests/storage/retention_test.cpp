@@ -44,6 +44,19 @@ class Retention : public PoolTest {
   }
 };
 
+TEST_F(Retention, StoresAllOfAGroupButItsVariants) {
+  first_version();
+  record_builder<schema::RolloutGroup> sent(*full_group("a"));
+  sent->getDraw().setComparedAt(7);
+  sent->getDraw().setTurn(1);
+  sent->getDraw().initAttempt().setMessage("why");
+  const auto group = sent.finish();
+  submit(group);
+  sent->initVariants(0);
+  EXPECT_EQ(copy_record<schema::RolloutGroup>(*stored(group_id(group->getId()))).bytes(),
+            copy_record<schema::RolloutGroup>(sent.root()).bytes());
+}
+
 TEST_F(Retention, KeepsEverythingUnlessItIsBounded) {
   first_version();
   const group_id first = train_on("a", 1);
