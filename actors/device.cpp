@@ -37,7 +37,7 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
 caf::result<done_atom> grant_lease(device_actor::stateful_pointer<device_state> self,
                                    std::uint64_t number, std::uint32_t max_ms) {
   auto& s = self->state;
-  const auto lessee = caf::actor_cast<caf::actor>(self->current_sender());
+  const auto lessee = caf::actor_cast<lessee_actor>(self->current_sender());
   caf::result<done_atom> answer = done_atom_v;
   const auto give_up = [&](const caf::error& e) {
     s.counts.failed();

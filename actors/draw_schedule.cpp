@@ -97,8 +97,12 @@ std::deque<draw_schedule::assignment>::const_iterator draw_schedule::next_compar
   });
 }
 
-std::size_t draw_schedule::validate(std::uint64_t version, std::size_t tasks) {
+void draw_schedule::drop_validation() {
   std::erase_if(comparisons_, [](const assignment& one) { return one.stage == Stage::VALIDATION; });
+}
+
+std::size_t draw_schedule::validate(std::uint64_t version, std::size_t tasks) {
+  drop_validation();
   const std::vector<place> places = places_of(spread(held_out_, tasks));
   for (const place& where : places)
     comparisons_.push_back(
@@ -130,7 +134,7 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
                                      {Arm::BARE, request.getBareSamples()},
                                      {Arm::GREEDY, request.getGreedySamples()}},
                                     false}};
-  std::erase_if(comparisons_, [](const assignment& one) { return one.stage == Stage::VALIDATION; });
+  drop_validation();
   std::set<std::uint64_t> versions;
   for (const part& one : parts) versions.insert(one.versions.begin(), one.versions.end());
   const std::size_t before = comparisons_.size();

@@ -129,6 +129,7 @@ class draw_schedule {
   // Gives up the outstanding draws for which `is_lost` is true.
   template <class IsLost>
   void give_up(const IsLost& is_lost);
+  void drop_validation();
   // Returns the first scheduled draw whose device type has a device.
   std::deque<assignment>::const_iterator next_compared() const;
   std::vector<place> places_of(const std::vector<task_id>& tasks) const;

@@ -51,10 +51,8 @@ group_record make_group(const generator_state::open_draw& from,
   const task_id task(from.draw->getTaskId());
   record_builder<schema::RolloutGroup> group;
   random_id<group_id>().store(group->initId());
-  const schema::Stage stage = from.draw->getStage();
-  group->setOrigin(stage == schema::Stage::COMPARISON || stage == schema::Stage::VALIDATION
-                       ? schema::RolloutGroup::Origin::COMPARISON
-                       : schema::RolloutGroup::Origin::POLICY);
+  group->setOrigin(is_compared(from.draw->getStage()) ? schema::RolloutGroup::Origin::COMPARISON
+                                                      : schema::RolloutGroup::Origin::POLICY);
   group->setDraw(*from.draw);
   group->setPrompt(from.prompt);
   group->setStartedMs(from.started_ms);

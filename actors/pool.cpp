@@ -189,11 +189,7 @@ run_status_record pool_state::status() const {
   }
   status->setInFlight(static_cast<std::uint32_t>(owned->in_flight()));
   status->setWaitingGroups(static_cast<std::uint32_t>(owned->waiting_groups()));
-  std::size_t ready = 0;
-  for (const Stage stage : {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE,
-                            Stage::COMPARISON, Stage::VALIDATION})
-    ready += owned->ready_groups(stage);
-  status->setReadyGroups(static_cast<std::uint32_t>(ready));
+  status->setReadyGroups(static_cast<std::uint32_t>(owned->ready_groups()));
   const auto& dropped = owned->dropped_groups();
   auto by_type = status->initDroppedByType(static_cast<unsigned>(dropped.size()));
   std::uint64_t all_dropped = 0;

@@ -8,9 +8,9 @@
 namespace hone {
 namespace {
 
-bool is_expired(std::uint64_t since_ms, std::uint64_t now_ms) {
-  constexpr std::chrono::milliseconds hold = timeouts::pool_hold;
-  return since_ms + static_cast<std::uint64_t>(hold.count()) < now_ms;
+bool is_expired(std::uint64_t since_ms, std::uint64_t now_ms,
+                std::chrono::milliseconds limit = timeouts::pool_hold) {
+  return since_ms + static_cast<std::uint64_t>(limit.count()) < now_ms;
 }
 
 // Returns a copy of a draw for another version, under an id of its own.
@@ -67,19 +67,22 @@ std::uint64_t pool_requests::head_version() const {
   return head == nullptr ? 0 : (*head)->getVersion();
 }
 
+// Ends a validation without an answer, and drops its groups.
+void pool_requests::end_validation() {
+  if (const auto open = std::exchange(validation_, std::nullopt)) open->answer(std::nullopt);
+  pool_->abandon(Stage::VALIDATION);
+}
+
 std::size_t pool_requests::compare(const schema::ComparisonRequest::Reader& request) {
-  if (validation_) validation_->answer(std::nullopt);
-  validation_.reset();
+  end_validation();
   comparison_draws_.clear();
   compared_at_ = head_version();
-  for (const Stage stage : {Stage::COMPARISON, Stage::VALIDATION}) pool_->abandon(stage);
+  pool_->abandon(Stage::COMPARISON);
   return schedule_->compare(request);
 }
 
 void pool_requests::validate(std::size_t tasks, reply<batch_record> answer, std::uint64_t now_ms) {
-  pool_->abandon(Stage::VALIDATION);
-  if (validation_) validation_->answer(std::nullopt);
-  validation_.reset();
+  end_validation();
   const std::size_t groups = schedule_->validate(head_version(), tasks);
   if (groups == 0) return answer(std::nullopt);
   validation_ = {std::move(answer), groups, now_ms};
@@ -89,8 +92,7 @@ void pool_requests::validate(std::size_t tasks, reply<batch_record> answer, std:
 void pool_requests::serve_validation(std::uint64_t now_ms) {
   if (!validation_) return;
   const std::size_t ready = pool_->ready_groups(Stage::VALIDATION);
-  constexpr std::chrono::milliseconds limit = timeouts::validation;
-  const bool is_late = validation_->since_ms + static_cast<std::uint64_t>(limit.count()) < now_ms;
+  const bool is_late = is_expired(validation_->since_ms, now_ms, timeouts::validation);
   if (ready < validation_->groups && !is_late) return;
   const auto answer = std::exchange(validation_, std::nullopt)->answer;
   answer(pool_->take({Stage::VALIDATION, 1, ready}));
@@ -133,13 +135,13 @@ double pool_requests::mean_lag(const schema::TrainingBatch::Reader& batch) const
 }
 
 draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
-  const bool is_compared = what.stage == Stage::COMPARISON;
+  const bool shares_draws = what.stage == Stage::COMPARISON;
   const auto shared = comparison_draws_.find(what.comparison);
-  if (is_compared && shared != comparison_draws_.end()) return copy_for(what, shared->second);
+  if (shares_draws && shared != comparison_draws_.end()) return copy_for(what, shared->second);
   draw_record draw =
       pool_->draw({what.where.task, what.where.device_type, what.stage, what.version, what.samples,
-                   what.arm, is_compared ? compared_at_ : what.version});
-  if (is_compared) comparison_draws_[what.comparison] = draw;
+                   what.arm, shares_draws ? compared_at_ : what.version});
+  if (shares_draws) comparison_draws_[what.comparison] = draw;
   return draw;
 }
 

@@ -52,7 +52,7 @@ class pool_requests {
   // Schedules a comparison, and forgets the draws of the previous one and of a validation. Returns
   // the number of groups.
   std::size_t compare(const schema::ComparisonRequest::Reader& request);
-  // Schedules a validation of at most `tasks` tasks, unless a comparison has begun. The answer has
+  // Schedules a validation of at most `tasks` tasks, which replaces an earlier one. The answer has
   // the groups that are judged when all are, or after timeouts::validation; it has none if there
   // are no tasks, or a comparison begins.
   void validate(std::size_t tasks, reply<batch_record> answer, std::uint64_t now_ms);
@@ -80,6 +80,7 @@ class pool_requests {
   };
 
   void serve_validation(std::uint64_t now_ms);
+  void end_validation();
   std::uint64_t head_version() const;
   pool::batch_request limits_for(const batch_request& request) const;
   draw_record make_draw(const draw_schedule::assignment& what);

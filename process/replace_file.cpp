@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "process/sync_to_disk.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -23,14 +24,6 @@ bool write_all(int fd, const std::string& text) {
   return true;
 }
 
-// Makes the names in a folder durable. Some file systems cannot, and then the names are as safe as
-// they make them.
-void sync_folder(const std::filesystem::path& folder) {
-  const unique_fd opened(
-      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened) fsync(opened.get());
-}
-
 }  // namespace
 
 void replace_file(const std::filesystem::path& file, const std::string& text, mode_t mode) {
@@ -42,7 +35,8 @@ void replace_file(const std::filesystem::path& file, const std::string& text, mo
                           std::rename(unfinished.c_str(), file.c_str()) == 0;
   if (!is_written)
     throw std::runtime_error(file.string() + ": cannot be written (" + std::strerror(errno) + ")");
-  sync_folder(file.parent_path());
+  // Some file systems cannot; then the name is as safe as they make it.
+  sync_to_disk(file.has_parent_path() ? file.parent_path() : ".");
 }
 
 }  // namespace hone

@@ -28,8 +28,7 @@ std::uint32_t pool::max_lag_of(const std::string& device_type) const {
 void pool::drop_stale(const std::set<group_id>& without) {
   std::vector<group_id> stale;
   for (const auto& [sequence, ready] : book_.ready()) {
-    const bool is_compared = ready.stage == Stage::COMPARISON || ready.stage == Stage::VALIDATION;
-    if (!ready.has_version || is_compared || without.contains(ready.group)) continue;
+    if (!ready.has_version || is_compared(ready.stage) || without.contains(ready.group)) continue;
     // The learner hands weights to the generators before it commits their version.
     if (ready.oldest_version >= next_version_) continue;
     const auto lag = chain_.lag_of(ready.oldest_version);

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "network/blocking_io.hpp"
+#include "network/files/offered_folder.hpp"
 
 namespace hone {
 namespace {
@@ -141,39 +141,21 @@ void folder_copy::take_contents() {
   begin_to_share();
 }
 
-bool folder_copy::is_there() {
-  std::error_code problem;
-  for (const auto one : contents_->getFiles()) {
-    const auto bytes =
-        std::filesystem::file_size(folder_ / std::string(view(one.getName())), problem);
-    if (problem || bytes != one.getBytes()) return false;
-  }
-  if (!std::filesystem::exists(folder_, problem)) return false;
-  for (const auto one : contents_->getFiles()) {
-    if (!is_whole(one)) return false;
-  }
-  return true;
-}
-
-// Returns whether a file of the cache has the bytes that the other end has: those of a node that
-// has lost power may be zeros.
-bool folder_copy::is_whole(const schema::FolderContents::File::Reader& one) {
-  const auto path = folder_ / std::string(view(one.getName()));
-  const unique_fd in(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  for (unsigned piece = 0; piece < one.getPieces().size(); ++piece) {
-    const std::size_t size = size_of_piece(one.getBytes(), piece);
-    if (bytes_.size() < size) bytes_.resize(size);
-    std::size_t have = 0;
-    while (have < size) {
-      const ssize_t n = read(in.get(), bytes_.data() + have, size - have);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      have += static_cast<std::size_t>(n);
+// Files of the right size are not enough: those of a node that has lost power may be zeros.
+bool folder_copy::is_there() const {
+  try {
+    if (!std::filesystem::exists(folder_)) return false;
+    std::vector<offered_file> files;
+    for (const auto one : contents_->getFiles()) {
+      files.push_back(open_offered_file(folder_ / std::string(view(one.getName()))));
+      if (files.back().bytes != one.getBytes()) return false;
     }
-    if (content_id<piece_id>({{bytes_.data(), size}}) != piece_id(one.getPieces()[piece]))
-      return false;
+    const folder_contents found = make_offered_folder(std::move(files)).contents;
+    return copy_record<schema::FolderContents>(*found).bytes() ==
+           copy_record<schema::FolderContents>(*contents_).bytes();
+  } catch (const std::runtime_error&) {
+    return false;
   }
-  return true;
 }
 
 void folder_copy::close_file() {

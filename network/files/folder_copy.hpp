@@ -68,8 +68,7 @@ class folder_copy {
   void leave_node(bool is_lost);
   void ask_for_another_node();
   // True if a complete copy is there: after a loss of power, files may be shorter than they were.
-  bool is_there();
-  bool is_whole(const schema::FolderContents::File::Reader& one);
+  bool is_there() const;
   void close_file();
   void create_file();
   void copy_piece();

@@ -1,8 +1,5 @@
 #include "policy/training/checkpoint.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -12,6 +9,7 @@
 #include "messages/ids.hpp"
 #include "messages/plain_message.hpp"
 #include "policy/files.hpp"
+#include "process/sync_to_disk.hpp"
 
 namespace hone {
 namespace {
@@ -35,10 +33,7 @@ std::string hash_of(const std::filesystem::path& path) {
 }
 
 void sync(const std::filesystem::path& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool ok = fd >= 0 && fsync(fd) == 0;
-  if (fd >= 0) close(fd);
-  if (!ok) throw policy_error(path.string() + ": cannot be synced to disk");
+  if (!sync_to_disk(path)) throw policy_error(path.string() + ": cannot be synced to disk");
 }
 
 json load_index(const std::filesystem::path& folder) {

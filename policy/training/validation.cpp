@@ -6,6 +6,7 @@
 
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
+#include "messages/shown_variants.hpp"
 
 namespace hone {
 namespace {
@@ -17,11 +18,8 @@ struct answers {
 };
 
 bool is_copy(const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) {
-  const variant_id written(rollout.getVariantId());
-  for (const auto exemplar : group.getDraw().getExemplars()) {
-    if (variant_id(exemplar.getVariantId()) == written) return true;
-  }
-  return false;
+  const auto shown = shown_variants(group.getDraw());
+  return std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end();
 }
 
 std::string percent(double share) {

@@ -304,17 +304,8 @@ class Check:
         """Returns how the outputs differ for these inputs; see compare_at."""
         im = self.importer
         tensors = [im.as_checked(t) for t in tensors]
-
-        def arguments_of(tensors):
-            leaves, layout = torch.utils._pytree.tree_flatten(im.inputs)
-            queue = iter([t.clone() for t in tensors])
-            return torch.utils._pytree.tree_unflatten(
-                [next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout
-            )
-
-        arguments = arguments_of(tensors)
         with TieWatch() if as_file else contextlib.nullcontext() as ties:
-            expected = self.run_module(arguments)
+            expected = self.run_module(tensors)
         if ties is not None and ties.found:
             im.notes.append(
                 f"results depend on the order of equal values ({', '.join(sorted(ties.found))}): a "
@@ -322,19 +313,19 @@ class Check:
             )
         for i, t in enumerate(expected, 1):
             require_type(f"output {i}", t)
-        self.require_repeatable(tensors, arguments_of, expected)
+        self.require_repeatable(tensors, expected)
         return difference(expected, self.compiled.call(tensors))
 
-    def require_repeatable(self, tensors, arguments_of, expected):
+    def require_repeatable(self, tensors, expected):
         """Raises Failure unless the module returns `expected` again, whatever memory held."""
         if self.is_repeatable:
             return
         with filled_memory():
-            again = self.run_module(arguments_of(tensors))
+            again = self.run_module(tensors)
         if difference(expected, again) is None:
             self.is_repeatable = True
             return
-        problem = difference(expected, self.run_module(arguments_of(tensors)))
+        problem = difference(expected, self.run_module(tensors))
         if problem is not None:
             raise Failure(
                 "the module returns another result when it is called again with the same inputs: "
@@ -342,9 +333,14 @@ class Check:
             )
         raise Failure("the module's result depends on memory that it has not written")
 
-    def run_module(self, arguments):
-        """Returns the module's outputs. Each call of the module acts as its first one."""
+    def run_module(self, tensors):
+        """Returns the module's outputs for copies of inputs. Each call acts as the first one."""
         im = self.importer
+        leaves, layout = torch.utils._pytree.tree_flatten(im.inputs)
+        queue = iter([t.clone() for t in tensors])
+        arguments = torch.utils._pytree.tree_unflatten(
+            [next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout
+        )
         state = [(t, t.detach().clone()) for t in self.written_tensors()]
         names = [
             (holder, dict(holder))

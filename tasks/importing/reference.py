@@ -5,7 +5,14 @@ import re
 
 import torch
 from expression_printer import ExpressionPrinter
-from torchscript_text import Unprintable, grouped, identifier, literal, number
+from torchscript_text import (
+    USES_AUTOCAST,
+    Unprintable,
+    grouped,
+    identifier,
+    literal,
+    number,
+)
 
 # Python's operators on sizes that occur in graphs.
 PYTHON_OPERATORS = {
@@ -241,10 +248,7 @@ class Reference:
                 f"it has control flow that is kept in the graph ({node.target.name()})"
             )
         if node.target is torch.ops.higher_order.wrap_with_autocast and node.args[2]:
-            raise Unprintable(
-                "it uses autocast, whose casts a task does not have: cast tensors explicitly, or "
-                "import the module with --dtype"
-            )
+            raise Unprintable(USES_AUTOCAST)
         body = getattr(module, node.args[first - 1].target)
         for inner, outer in zip(
             [n for n in body.graph.nodes if n.op == "placeholder"], node.args[first:]

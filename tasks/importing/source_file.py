@@ -16,6 +16,7 @@ from any_device import AnyDevice
 from call_recording import Record
 from drawn_inside import take_draws
 from task_dtypes import DTYPES
+from torchscript_text import USES_AUTOCAST
 
 TOO_MUCH_MEMORY = "more memory than an import may have (--megabytes)"
 
@@ -46,10 +47,7 @@ def replace_device_calls():
 
     def without_casts(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if enabled:
-            raise Failure(
-                "it uses autocast, whose casts a task does not have: cast tensors explicitly, or "
-                "import the module with --dtype"
-            )
+            raise Failure(USES_AUTOCAST)
         original(self, device_type, dtype, enabled, cache_enabled)
 
     if not getattr(original, "is_replaced", False):

@@ -38,7 +38,8 @@ class Specification:
         self.name_bounds()
         self.specify_parameters()
 
-    def draw_samples(self):
+    @functools.cached_property
+    def samples(self):
         """Returns the file's inputs for several seeds by name, as far as they can be made."""
         im, samples = self.importer, {}
         names = list(im.reference.inputs.values())
@@ -53,10 +54,6 @@ class Specification:
             for name, tensor in zip(names, tensors):
                 samples.setdefault(name, []).append(tensor)
         return samples
-
-    @functools.cached_property
-    def samples(self):
-        return self.draw_samples()
 
     def specify_inputs(self):
         """Fills `inputs` and `timed`."""
@@ -285,7 +282,6 @@ def is_drawn_exactly(level, tensor):
     Those of a tensor on the meta device are unknown, and count as the constant.
     """
     drawn = torch.tensor(float(level), dtype=torch.float32).to(tensor.dtype)
-    exact = torch.tensor(level, dtype=tensor.dtype)
     if tensor.is_meta or not tensor.numel():
-        return bool(drawn == exact)
+        return bool(drawn == torch.tensor(level, dtype=tensor.dtype))
     return bool((tensor.reshape(-1)[:1] == drawn).all()) or bool(torch.isnan(drawn))

@@ -14,6 +14,12 @@ RESERVED = (
 )
 
 
+USES_AUTOCAST = (
+    "it uses autocast, whose casts a task does not have: cast tensors explicitly, or import the "
+    "module with --dtype"
+)
+
+
 class Unprintable(Exception):
     """A graph has a part that TorchScript or a task cannot express; the message is for users."""
 
