@@ -45,7 +45,11 @@ std::string error_text(const std::string& body) {
   return shown(body);
 }
 
-// Returns the text of a message, which is a string or a list of parts.
+json value_at(const json& object, const char* key) {
+  return object.is_object() ? object.value(key, json()) : json();
+}
+
+// Returns the text of a message, which is a string, a list of parts, or nothing.
 std::string content_text(const json& content) {
   if (content.is_null()) return "";
   if (content.is_string()) return content.get<std::string>();
@@ -56,9 +60,11 @@ std::string content_text(const json& content) {
   return text;
 }
 
-std::int64_t count_in(const json& usage, const char* key) {
-  if (!usage.is_object() || !usage.contains(key) || !usage[key].is_number_integer()) return 0;
-  return std::max<std::int64_t>(0, usage[key].get<std::int64_t>());
+// Returns the tokens that an answer of the server counts, or about as many as `bytes` have.
+std::int64_t count_in(const json& usage, const char* key, std::size_t bytes) {
+  const json count = value_at(usage, key);
+  if (count.is_number_integer() && count > 0) return count.get<std::int64_t>();
+  return static_cast<std::int64_t>(bytes / bytes_of_token);
 }
 
 }  // namespace
@@ -94,22 +100,29 @@ std::variant<completion_answer, completion_failure> read_answer(long status,
   if (status != 200)
     return completion_failure{
         "answers with status " + std::to_string(status) + ": " + error_text(body), kind_of(status)};
+  const json answer = json::parse(body, nullptr, false);
+  const json usage = value_at(answer, "usage");
+  completion_answer read;
+  const auto count = [&](std::size_t answer_bytes) {
+    return used_tokens{count_in(usage, "prompt_tokens", asked_bytes),
+                       count_in(usage, "completion_tokens", answer_bytes)};
+  };
   try {
-    const json answer = json::parse(body);
     const json& choice = answer.at("choices").at(0);
-    completion_answer read;
-    read.text = choice.contains("message") ? content_text(choice.at("message").at("content"))
-                                           : choice.at("text").get<std::string>();
-    read.truncated = choice.value("finish_reason", json()) == "length";
-    const json usage = answer.value("usage", json());
-    read.answer_tokens = count_in(usage, "completion_tokens");
-    read.charged_tokens = count_in(usage, "prompt_tokens") + read.answer_tokens;
-    if (read.charged_tokens == 0)
-      read.charged_tokens =
-          static_cast<std::int64_t>((asked_bytes + read.text.size()) / bytes_of_token);
+    const json message = value_at(choice, "message");
+    read.text = message.is_object() ? content_text(value_at(message, "content"))
+                                    : choice.at("text").get<std::string>();
+    const json reason = value_at(choice, "finish_reason");
+    if (!reason.is_null() && reason != "stop" && reason != "length")
+      return completion_failure{"ends a completion with finish_reason " + shown(reason.dump()) +
+                                    ", expected stop or length",
+                                failure_kind::passing, count(read.text.size())};
+    read.truncated = reason == "length";
+    read.used = count(read.text.size());
     return read;
   } catch (const json::exception&) {
-    return completion_failure{"answers with what is no completion: " + shown(body)};
+    return completion_failure{"answers with what is no completion: " + shown(body),
+                              failure_kind::passing, count(body.size())};
   }
 }
 

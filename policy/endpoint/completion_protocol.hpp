@@ -22,11 +22,16 @@ struct completion_request {
 std::string request_url(const endpoint_options& options);
 std::string request_body(const endpoint_options& options, const completion_request& asked);
 
+// Tokens that a request costs; estimated from bytes where the server does not say.
+struct used_tokens {
+  std::int64_t prompt = 0;
+  std::int64_t answer = 0;
+};
+
 struct completion_answer {
   std::string text;
-  bool truncated = false;           // the length limit has ended it
-  std::int64_t answer_tokens = 0;   // 0 if the server does not say
-  std::int64_t charged_tokens = 0;  // prompt and answer; estimated if the server does not say
+  bool truncated = false;  // the length limit has ended it
+  used_tokens used{};
 };
 
 // What an answer that is none says of the server.
@@ -39,9 +44,12 @@ enum class failure_kind {
 struct completion_failure {
   std::string why;
   failure_kind kind = failure_kind::passing;
+  used_tokens used{};  // a server charges for a completion that cannot be read, too
 };
 
-// Reads an answer with this status. `asked_bytes` is the length of the request's prompt.
+// Reads an answer with this status. `asked_bytes` is the length of the request's prompt. A key that
+// is absent counts as null. A completion that ended for another reason than a stop or the length
+// limit (a filter, a call of a tool, an error of the server) is a failure.
 std::variant<completion_answer, completion_failure> read_answer(long status,
                                                                 const std::string& body,
                                                                 std::size_t asked_bytes);

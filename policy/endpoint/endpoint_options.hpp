@@ -21,6 +21,8 @@ struct endpoint_options {
   // Tokens of prompts and answers since the start of the process, besides those of requests that
   // are under way as it is spent; 0 for no limit.
   std::int64_t token_budget = 0;
+  double prompt_price = 0;  // of a million tokens, in any currency, to report costs
+  double answer_price = 0;
 };
 
 }  // namespace hone

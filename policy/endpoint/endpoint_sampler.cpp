@@ -1,10 +1,12 @@
 #include "policy/endpoint/endpoint_sampler.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -26,6 +28,9 @@ constexpr std::size_t most_answer_bytes = 8U << 20U;
 constexpr double longest_pause_s = 60;
 constexpr double longest_asked_pause_s = 3600;
 constexpr int most_tries = 10;  // of one sample
+constexpr double priced_tokens = 1e6;
+constexpr double longest_check_s = 60;
+constexpr std::int64_t tokens_of_check = 16;
 constexpr std::chrono::milliseconds step_wait{100};
 
 steady::duration seconds(double s) {
@@ -38,6 +43,7 @@ struct wanted_sample {
   std::uint32_t index = 0;
   completion_request request;
   int failures = 0;
+  steady::time_point began{};  // of its last request
 };
 
 // One server, as its threads share it. All members behind `options` are guarded by the sampler's
@@ -50,9 +56,45 @@ struct endpoint {
   std::string given_up{};          // why; empty while it is in use
   steady::time_point pause_end{};  // of the pause after a failure
   steady::time_point free_at{};    // when the limit of requests allows the next one
+  steady::time_point failed_at{};  // when the last failure that counts was seen
   std::int64_t failures = 0;       // in a row
-  std::int64_t charged_tokens = 0;
+  endpoint_usage usage{};
 };
+
+std::string without_key(const std::string& text, const std::string& key) {
+  if (key.empty()) return text;
+  std::string kept;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; (at = text.find(key, begin)) != std::string::npos;
+       begin = at + key.size())
+    kept.append(text, begin, at - begin).append("***");
+  return kept.append(text, begin);
+}
+
+// What a request has led to.
+struct outcome {
+  std::variant<completion_answer, completion_failure> read;
+  std::optional<double> asked_pause_s;
+};
+
+// Sends a request and reads the answer. A server may repeat the key, which must not reach a
+// message.
+outcome ask(const endpoint_options& options, const std::string& key, http_client& client,
+            const completion_request& what) {
+  http_reply reply;
+  try {
+    reply = client.post(request_url(options), key, request_body(options, what), options.timeout_s,
+                        most_answer_bytes);
+  } catch (const std::exception& e) {
+    reply.problem = e.what();
+  }
+  if (!reply.problem.empty()) {
+    const auto kind = reply.is_away ? failure_kind::away : failure_kind::passing;
+    return {completion_failure{"does not answer: " + plain_text(reply.problem), kind}, {}};
+  }
+  return {read_answer(reply.status, without_key(reply.body, key), what.prompt.size()),
+          reply.retry_after_s};
+}
 
 class endpoint_sampler final : public completion_sampler {
  public:
@@ -120,6 +162,12 @@ class endpoint_sampler final : public completion_sampler {
     const std::lock_guard hold(lock_);
     return tokens_;
   }
+  std::map<std::string, endpoint_usage> usage() const override {
+    const std::lock_guard hold(lock_);
+    std::map<std::string, endpoint_usage> all;
+    for (const auto& one : endpoints_) all[one->name] = one->usage;
+    return all;
+  }
 
  private:
   struct open_prompt {
@@ -152,40 +200,23 @@ class endpoint_sampler final : public completion_sampler {
   // The work of one connection.
   void serve(endpoint& at, http_client& client) {
     while (auto wanted = take(at)) {
-      const http_reply reply = ask(at, client, wanted->request);
+      outcome found = ask(at.options, at.key, client, wanted->request);
       if (stops_) return;
-      settle(at, std::move(*wanted), reply);
+      settle(at, std::move(*wanted), std::move(found));
     }
   }
 
-  static http_reply ask(const endpoint& at, http_client& client, const completion_request& what) {
-    try {
-      return client.post(request_url(at.options), at.key, request_body(at.options, what),
-                         at.options.timeout_s, most_answer_bytes);
-    } catch (const std::exception& e) {
-      http_reply none;
-      none.problem = e.what();
-      return none;
-    }
-  }
-
-  void settle(endpoint& at, wanted_sample wanted, const http_reply& reply) {
-    // A server may repeat the key, which must not reach a message.
-    const std::string body = without_key(reply.body, at.key);
+  void settle(endpoint& at, wanted_sample wanted, outcome found) {
     const std::lock_guard hold(lock_);
     --under_way_;
-    if (!reply.problem.empty()) {
-      const auto kind = reply.is_away ? failure_kind::away : failure_kind::passing;
-      fail(at, std::move(wanted), {"does not answer: " + plain_text(reply.problem), kind}, {});
+    ++at.usage.requests;
+    if (auto* answer = std::get_if<completion_answer>(&found.read)) {
+      at.failures = 0;
+      at.usage.answer_s += std::chrono::duration<double>(steady::now() - wanted.began).count();
+      count_tokens(at, answer->used);
+      put(wanted, std::move(*answer));
     } else {
-      auto read = read_answer(reply.status, body, wanted.request.prompt.size());
-      if (auto* answer = std::get_if<completion_answer>(&read)) {
-        at.failures = 0;
-        count_tokens(at, *answer);
-        put(wanted, std::move(*answer));
-      } else {
-        fail(at, std::move(wanted), std::get<completion_failure>(read), reply.retry_after_s);
-      }
+      fail(at, std::move(wanted), std::get<completion_failure>(found.read), found.asked_pause_s);
     }
     changed_.notify_all();
     answered_.notify_all();
@@ -210,14 +241,21 @@ class endpoint_sampler final : public completion_sampler {
       at.free_at = steady::now() + seconds(60 / at.options.requests_per_minute);
     wanted_sample wanted = std::move(waiting_.front());
     waiting_.pop_front();
+    wanted.began = steady::now();
     ++under_way_;
     return wanted;
   }
 
-  void count_tokens(endpoint& at, const completion_answer& answer) {
-    at.charged_tokens += answer.charged_tokens;
-    tokens_ += static_cast<std::uint64_t>(answer.answer_tokens);
-    if (at.options.token_budget > 0 && at.charged_tokens >= at.options.token_budget)
+  void count_tokens(endpoint& at, const used_tokens& used) {
+    const auto asked = static_cast<double>(used.prompt);
+    const auto written = static_cast<double>(used.answer);
+    at.usage.prompt_tokens += asked;
+    at.usage.answer_tokens += written;
+    at.usage.cost +=
+        (at.options.prompt_price * asked + at.options.answer_price * written) / priced_tokens;
+    tokens_ += static_cast<std::uint64_t>(used.answer);
+    if (at.options.token_budget > 0 && at.usage.prompt_tokens + at.usage.answer_tokens >=
+                                           static_cast<double>(at.options.token_budget))
       give_up(at, "has spent its budget of " + std::to_string(at.options.token_budget) + " tokens");
   }
 
@@ -235,6 +273,9 @@ class endpoint_sampler final : public completion_sampler {
 
   void fail(endpoint& at, wanted_sample wanted, const completion_failure& failure,
             std::optional<double> asked_pause_s) {
+    ++at.usage.failures;
+    count_tokens(at, failure.used);
+    const auto began = wanted.began;
     if (failure.kind == failure_kind::passing) ++wanted.failures;
     if (failure.kind == failure_kind::of_request || wanted.failures >= most_tries) {
       log_line("endpoint " + at.name + " " + failure.why + "; this sample stays empty");
@@ -243,9 +284,11 @@ class endpoint_sampler final : public completion_sampler {
       waiting_.push_front(std::move(wanted));
     }
     if (failure.kind == failure_kind::lasting) return give_up(at, failure.why);
-    // Requests that were under way as the pause began tell nothing new.
+    if (!at.given_up.empty()) return;
+    // Requests that were under way at the last failure tell nothing new, however long they take.
+    if (failure.kind != failure_kind::of_request && began <= at.failed_at) return;
     const auto now = steady::now();
-    if (!at.given_up.empty() || now < at.pause_end) return;
+    at.failed_at = now;
     const double doubled =
         at.options.first_pause_s * std::pow(2.0, static_cast<double>(at.failures));
     if (++at.failures > at.options.retries)
@@ -270,16 +313,6 @@ class endpoint_sampler final : public completion_sampler {
 
   void log_line(const std::string& line) const {
     if (log_) log_(line);
-  }
-
-  static std::string without_key(const std::string& text, const std::string& key) {
-    if (key.empty()) return text;
-    std::string kept;
-    std::size_t begin = 0;
-    for (std::size_t at = 0; (at = text.find(key, begin)) != std::string::npos;
-         begin = at + key.size())
-      kept.append(text, begin, at - begin).append("***");
-    return kept.append(text, begin);
   }
 
   const generation_options generation_;
@@ -335,6 +368,21 @@ std::map<std::string, std::string> read_endpoint_keys(
   if (keys.empty())
     throw policy_error("policy.kind is 'endpoint', and no [endpoint.NAME] is there");
   return keys;
+}
+
+std::string check_endpoint(const std::string& name, endpoint_options options,
+                           const std::string& key) {
+  const std::atomic<bool> never = false;
+  http_client client(never);
+  options.timeout_s = std::min(options.timeout_s, longest_check_s);
+  const auto begin = steady::now();
+  const outcome found = ask(options, key, client, {"Say hello.", tokens_of_check, 1, 1});
+  if (const auto* failure = std::get_if<completion_failure>(&found.read))
+    throw policy_error("endpoint." + name + ": " + options.url + " " + failure->why);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), ": answers in %.1f s",
+                std::chrono::duration<double>(steady::now() - begin).count());
+  return "endpoint " + name + text.data();
 }
 
 std::unique_ptr<completion_sampler> make_endpoint_sampler(

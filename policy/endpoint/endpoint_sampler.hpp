@@ -17,6 +17,11 @@ namespace hone {
 std::map<std::string, std::string> read_endpoint_keys(
     const std::map<std::string, endpoint_options>& endpoints);
 
+// Asks an endpoint for a completion of a few tokens. Returns how long it takes, in words. Throws
+// policy_error with the reason if there is no completion.
+std::string check_endpoint(const std::string& name, endpoint_options options,
+                           const std::string& key);
+
 // Makes a sampler whose completions are written by servers, one request each. They have texts and
 // no tokens, so that nothing trains on them. Every endpoint takes the next sample that waits as
 // soon as it has a free connection and its limit of requests allows it.
@@ -24,6 +29,7 @@ std::map<std::string, std::string> read_endpoint_keys(
 // A request that fails (no connection, a time-out, a status that may pass, an answer that is no
 // completion) goes back to the samples that wait, and the endpoint pauses: for as long as the
 // server asks, up to an hour, or from `first_pause_s` on, twice as long after each further failure.
+// Requests that were under way at a failure cost no further pause when they fail as well.
 // A sample that a server does not take, or that has failed ten times while the server was there,
 // becomes an empty answer. An endpoint is given up when it has failed or refused samples more than
 // `retries` times in a row, takes no request at all, or has spent its budget; answers under way

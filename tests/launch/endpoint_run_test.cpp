@@ -73,7 +73,12 @@ TEST_F(EndpointRun, SearchesWithExemplarsAndLeavesACorpusAndNoKey) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_GT(server.requests(), 50);
   EXPECT_GT(with_exemplars, 0) << "later prompts show what earlier answers scored";
-  EXPECT_THAT(read_file(run_folder() / "report.txt"), HasSubstr("softmax"));
+  EXPECT_THAT(read_file(run_folder() / "report.txt"),
+              AllOf(HasSubstr("softmax"), HasSubstr("fake: ")));
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  const json& used = report.at("endpoints").at("fake");
+  EXPECT_GE(used.at("requests"), 50);
+  EXPECT_EQ(used.at("prompt_tokens"), 100 * used.at("requests").get<int>());
 
   const auto collected = run_hone({"corpus", "collect", "--pool", run_folder().string(), "--out",
                                    (folder_ / "collected").string(), "--count", "3"});
@@ -108,6 +113,17 @@ TEST_F(EndpointRun, IsRefusedWithoutItsKey) {
   const auto refused = run_with("http://127.0.0.1:9/v1");
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("endpoint.fake.key: the environment variable HONE_TEST_KEY"));
+}
+
+TEST_F(EndpointRun, ADryRunAsksTheServer) {
+  fake_http_server server([&](const std::string&) {
+    return fake_http_server::reply(404, R"({"error":{"message":"no model m"}})");
+  });
+  const auto ended = run_with(server.url(), {"--dry-run"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(server.requests(), 1);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("endpoint.fake: " + server.url()),
+                               HasSubstr("status 404: no model m")));
 }
 
 }  // namespace

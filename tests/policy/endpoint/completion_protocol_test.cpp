@@ -67,12 +67,13 @@ TEST(CompletionAnswer, IsReadFromChatsAndCompletions) {
           "usage":{"prompt_tokens":10,"completion_tokens":3,"total_tokens":13}})");
   EXPECT_EQ(chat.text, "hello");
   EXPECT_FALSE(chat.truncated);
-  EXPECT_EQ(chat.answer_tokens, 3);
-  EXPECT_EQ(chat.charged_tokens, 13);
+  EXPECT_EQ(chat.used.answer, 3);
+  EXPECT_EQ(chat.used.prompt, 10);
   const auto plain = answer_of(R"({"choices":[{"text":"hello","finish_reason":"length"}]})");
   EXPECT_EQ(plain.text, "hello");
   EXPECT_TRUE(plain.truncated);
-  EXPECT_EQ(plain.charged_tokens, 101) << "estimated from 405 bytes";
+  EXPECT_EQ(plain.used.prompt, 100) << "estimated from 400 bytes";
+  EXPECT_EQ(plain.used.answer, 1);
 }
 
 TEST(CompletionAnswer, MayConsistOfPartsOrOfNothing) {
@@ -81,6 +82,38 @@ TEST(CompletionAnswer, MayConsistOfPartsOrOfNothing) {
                 .text,
             "ab");
   EXPECT_EQ(answer_of(R"({"choices":[{"message":{"content":null}}]})").text, "");
+}
+
+TEST(CompletionAnswer, TakesAnAbsentKeyForNull) {
+  for (const char* body :
+       {R"({"choices":[{"message":{}}]})",
+        R"({"choices":[{"message":{"role":"assistant"},"finish_reason":null}],"usage":null})",
+        R"({"choices":[{"message":{"content":[]},"finish_reason":"stop"}],
+            "usage":{"prompt_tokens":null}})",
+        R"({"choices":[{"message":null,"text":""}]})"})
+    EXPECT_EQ(answer_of(body).text, "") << body;
+}
+
+TEST(CompletionAnswer, IsOneOnlyIfItStoppedOrReachedTheLimit) {
+  for (const char* reason : {"\"content_filter\"", "\"tool_calls\"", "\"error\"", "\"\"", "7"}) {
+    const auto failure = std::get<completion_failure>(
+        read_answer(200,
+                    std::string(R"({"choices":[{"text":"a","finish_reason":)") + reason +
+                        R"(}],"usage":{"prompt_tokens":10,"completion_tokens":3}})",
+                    400));
+    EXPECT_EQ(failure.kind, failure_kind::passing) << reason;
+    EXPECT_THAT(failure.why, HasSubstr("finish_reason"));
+    EXPECT_THAT(failure.why, HasSubstr(reason));
+    EXPECT_EQ(failure.used.prompt + failure.used.answer, 13) << "the server charges for it";
+  }
+}
+
+TEST(CompletionAnswer, ThatCannotBeReadIsChargedFor) {
+  const auto failure = std::get<completion_failure>(read_answer(200, std::string(80, 'x'), 400));
+  EXPECT_EQ(failure.used.prompt, 100);
+  EXPECT_EQ(failure.used.answer, 20);
+  const auto refused = std::get<completion_failure>(read_answer(500, "busy", 400));
+  EXPECT_EQ(refused.used.prompt + refused.used.answer, 0);
 }
 
 completion_failure failure_of(long status, const std::string& body) {

@@ -287,6 +287,67 @@ TEST_F(EndpointSampler, EndsWithItsBudget) {
   EXPECT_EQ(server.requests(), 3);
 }
 
+TEST_F(EndpointSampler, ItsBudgetIsChargedForAnswersThatCannotBeRead) {
+  fake_http_server server([](const std::string&) {
+    return fake_http_server::reply(
+        200, R"({"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":10}})");
+  });
+  endpoint_options o = at(server.url());
+  o.concurrency = 1;
+  o.retries = 100;
+  o.first_pause_s = 0.001;
+  o.token_budget = 50;
+  o.prompt_price = 1e6;
+  o.answer_price = 2e6;
+  const auto sampler = make({{"a", o}});
+  EXPECT_THAT(answers(*sampler, 9).at(0), HasSubstr("has spent its budget of 50 tokens"));
+  EXPECT_EQ(server.requests(), 3);
+  const auto used = sampler->usage().at("a");
+  EXPECT_EQ(used.requests, 3);
+  EXPECT_EQ(used.failures, 3);
+  EXPECT_EQ(used.prompt_tokens, 30);
+  EXPECT_EQ(used.answer_tokens, 30);
+  EXPECT_EQ(used.cost, 90);
+}
+
+TEST_F(EndpointSampler, FailuresOfRequestsThatWereUnderWayCostOnePause) {
+  // The first four requests are under way at once, and fail one after another, each after the pause
+  // for the one before has ended.
+  std::atomic<int> present = 0;
+  fake_http_server server([&](const std::string&) {
+    const int number = ++present;
+    if (number > 4) return chat("x");
+    const auto end = steady::now() + 10s;
+    while (present < 4 && steady::now() < end) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(number * 60ms);
+    return fake_http_server::reply(500, "");
+  });
+  endpoint_options o = at(server.url());
+  o.first_pause_s = 0.3;
+  o.retries = 1;
+  const auto sampler = make({{"a", o}});
+  EXPECT_THAT(answers(*sampler, 4), testing::Each(std::string("x")));
+}
+
+TEST_F(EndpointSampler, ItsServerIsCheckedWithOneRequest) {
+  fake_http_server server([](const std::string& request) {
+    return request.find("Bearer right") != std::string::npos
+               ? chat("hello")
+               : fake_http_server::reply(401, R"({"error":"the key is wrong"})");
+  });
+  EXPECT_THAT(check_endpoint("a", at(server.url()), "right"), HasSubstr("endpoint a: answers in"));
+  EXPECT_EQ(server.requests(), 1);
+  try {
+    check_endpoint("a", at(server.url()), "other");
+    ADD_FAILURE() << "no exception";
+  } catch (const policy_error& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("endpoint.a: " + server.url()),
+                                HasSubstr("status 401: the key is wrong")));
+  }
+  server.stop();
+  EXPECT_THROW(check_endpoint("a", at(server.url()), "right"), policy_error);
+}
+
 TEST_F(EndpointSampler, AnswersUnderWayCountWhenTheBudgetIsSpent) {
   // All four requests are there before the first is answered, which spends the budget.
   std::atomic<int> present = 0;
