@@ -18,9 +18,21 @@ struct device_kinds_found {
   }
 };
 
+// Returns the first key by which the head needs a GPU, or nothing.
+std::string key_of_gpu(const configuration& c) {
+  const auto names_gpu = [](const std::vector<std::string>& devices) {
+    return std::any_of(devices.begin(), devices.end(),
+                       [](const std::string& one) { return one.starts_with("cuda"); });
+  };
+  if (names_gpu(c.node.devices)) return "node.devices";
+  if (c.policy.kind != "model") return "";
+  if (names_gpu({c.policy.device})) return "policy.device";
+  return names_gpu(c.generation.devices) ? "generation.devices" : "";
+}
+
 }  // namespace
 
-cluster_misfits find_misfits(const cluster_plan& plan, const configuration& c) {
+cluster_misfits find_misfits(const cluster_plan& plan, const configuration& c, bool has_gpu) {
   cluster_misfits misfits;
   device_kinds_found found;
   found.note(c.node.devices, "node.devices");
@@ -38,6 +50,11 @@ cluster_misfits find_misfits(const cluster_plan& plan, const configuration& c) {
                                  " has generators, but the run's policy is an endpoint, which only "
                                  "the head asks");
   }
+  if (const std::string key = key_of_gpu(c); !has_gpu && !key.empty())
+    misfits.problems.push_back("the head would start on this machine, which has no GPU, and its " +
+                               key +
+                               " names one: start the cluster on a machine with a GPU, or "
+                               "set the key in [head] set");
   const std::string until = ", so the run waits for nodes that bring one";
   if (found.simulated.empty() && found.real.empty())
     misfits.notes.push_back("neither the head (node.devices) nor a pool has a device" + until);

@@ -14,8 +14,9 @@ struct cluster_misfits {
   std::vector<std::string> notes;     // the run waits for nodes that others start
 };
 
-// Finds devices whose scores would not mix, generators without a policy to write with, and that
-// nothing judges or compiles. `c`: the head's configuration.
-cluster_misfits find_misfits(const cluster_plan& plan, const configuration& c);
+// Finds devices whose scores would not mix, generators without a policy to write with, that nothing
+// judges or compiles, and a head that needs a GPU where there is none. `c`: the head's
+// configuration. `has_gpu`: whether the machine has one on which the head starts.
+cluster_misfits find_misfits(const cluster_plan& plan, const configuration& c, bool has_gpu);
 
 }  // namespace hone

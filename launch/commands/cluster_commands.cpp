@@ -3,6 +3,8 @@
 #include <iostream>
 #include <optional>
 
+#include "actors/error_text.hpp"
+#include "evaluation/devices.hpp"
 #include "launch/cluster/cluster.hpp"
 #include "launch/commands/cluster_check.hpp"
 #include "launch/commands/cluster_view.hpp"
@@ -47,8 +49,8 @@ cluster_plan load_plan(const up_arguments& a) {
 
 // Throws if the nodes could not work for the run.
 void require_fit(const cluster_plan& plan) {
-  const cluster_misfits misfits =
-      find_misfits(plan, load_configuration(plan.config, plan.head.set));
+  const cluster_misfits misfits = find_misfits(plan, load_configuration(plan.config, plan.head.set),
+                                               !find_devices().gpus.empty());
   for (const std::string& note : misfits.notes) std::cerr << "hone: " << note << "\n";
   std::string all;
   for (const std::string& problem : misfits.problems) all += "\n" + problem;
