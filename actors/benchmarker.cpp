@@ -2,6 +2,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/error_text.hpp"
 #include "actors/job_headers.hpp"
 #include "evaluation/devices.hpp"
 
@@ -51,7 +52,7 @@ void benchmarker_state::measure(const benchmark_job& given,
           [this, job, finished](const caf::error& error) {
             counts.failed();
             finished({close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
-                                "the device failed: " + self->system().render(error))});
+                                "the device failed: " + text_of(self->system(), error))});
           });
 }
 

@@ -254,6 +254,10 @@ void generator_state::sample() {
     }
     counts.set_number("tokens", static_cast<double>(sampler->tokens_generated()));
     counts.set_number("version", static_cast<double>(loaded));
+    for (const auto& [endpoint, usage] : sampler->usage()) {
+      for (const auto& [name, value] : named_numbers(endpoint, usage))
+        counts.set_number(name, value);
+    }
   }
   request_draws();
   if (sampler->unfinished_samples() > 0 || !pinned_draws.empty()) schedule_tick();

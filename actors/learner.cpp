@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/error_text.hpp"
 #include "actors/timeouts.hpp"
 #include "messages/names.hpp"
 #include "policy/policy_device.hpp"
@@ -200,10 +201,13 @@ void learner_state::train_supervised_slice() {
     const activity::span busy(counts, "sft");
     const auto end = std::chrono::steady_clock::now() + timeouts::training_slice;
     while (plan->sft_updates_left_in_step() > 0 && std::chrono::steady_clock::now() < end) {
-      plan->sft_update();
+      counts.set_number("loss", plan->sft_update());
       counts.processed();
     }
   }
+  counts.set_number("updates", static_cast<double>(plan->sft_updates()));
+  counts.set_number("part_of_step", plan->part_of_sft_step());
+  counts.set_number("trained_tokens", static_cast<double>(plan->tokens_trained_on()));
   if (plan->sft_updates_left_in_step() > 0 && !stopping) return schedule_tick();
   learned_step learned{Stage::SFT, 0, plan->end_sft_step()};
   learned.step = plan->step();
@@ -305,7 +309,7 @@ void learner_state::fail(const std::string& reason) {
 }
 
 void learner_state::fail_to(const std::string& what, const caf::error& e) {
-  fail("the pool did not " + what + ": " + self->system().render(e));
+  fail("the pool did not " + what + ": " + text_of(self->system(), e));
 }
 
 void learner_state::finish(bool complete) {

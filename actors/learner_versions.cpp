@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "actors/error_text.hpp"
 #include "actors/learner.hpp"
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
@@ -110,7 +111,7 @@ void learner_state::take_and_write() {
             request_commit(one);
             schedule_tick();
           },
-          [this](const caf::error& e) { fail(self->system().render(e)); });
+          [this](const caf::error& e) { fail(text_of(self->system(), e)); });
 }
 
 // The checkpoint is on disk before the commit, so that every version in the pool has one.
@@ -137,6 +138,7 @@ void learner_state::request_commit(const made_version& written) {
 void learner_state::publish() {
   counts.set_number("version", static_cast<double>(head->getVersion()));
   counts.set_number("step", static_cast<double>(head->getStep()));
+  counts.set_number("part_of_step", plan->part_of_sft_step());
   counts.set_number("steps", static_cast<double>(plan->steps()));
   counts.set_number("stage", static_cast<double>(plan->stage()));
   const auto left = plan->seconds_left();

@@ -5,6 +5,7 @@
 #include "actors/benchmarker.hpp"
 #include "actors/compiler.hpp"
 #include "actors/device.hpp"
+#include "actors/error_text.hpp"
 #include "actors/timeouts.hpp"
 #include "actors/verifier.hpp"
 
@@ -241,7 +242,7 @@ void node_state::handle_down(const caf::down_msg& down) {
     lose(down.source);
     return;
   }
-  const std::string reason = self->system().render(down.reason);
+  const std::string reason = text_of(self->system(), down.reason);
   for (std::size_t i = 0; i < devices.size(); ++i) lose_of_device(i, down.source, reason);
   for (std::size_t i = 0; i < compilers.size(); ++i) {
     if (compilers[i].compiler != down.source) continue;

@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "actors/error_text.hpp"
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
 #include "messages/even_spacing.hpp"
@@ -111,7 +114,7 @@ void pool_state::flush() {
             if (flush_is_due) self->send(self, flush_atom_v);
           },
           [this](const caf::error& error) {
-            fail("the pool's log cannot be synced: " + self->system().render(error));
+            fail("the pool's log cannot be synced: " + text_of(self->system(), error));
           });
 }
 
@@ -123,7 +126,8 @@ void pool_state::release_unsynced() {
   if (acknowledgements && !lines.empty() &&
       write(acknowledgements.get(), lines.data(), lines.size()) !=
           static_cast<ssize_t>(lines.size()))
-    fail("the file of acknowledgements cannot be written");
+    fail("the file of acknowledgements cannot be written (" + std::string(std::strerror(errno)) +
+         ")");
   for (auto& ack : unsynced.acknowledgements) ack.promise.deliver(done_atom_v);
   for (const compile_job& job : unsynced.jobs) self->send(compilers, put_atom_v, job);
   unsynced = {};

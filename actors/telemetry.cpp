@@ -73,6 +73,7 @@ void telemetry_state::keep(const actor_status_record& status) {
     snapshot.rates[name] = seconds > 0 && done >= 0 ? done / seconds : 0;
   }
   snapshot.actors[name] = status;
+  snapshot.heard[name] = std::chrono::steady_clock::now();
   if (trace.is_open()) write_spans(status);
 }
 

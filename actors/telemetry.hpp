@@ -29,6 +29,8 @@ struct node_snapshot {
   };
   // Sums over the earlier actors of the same name, by name.
   std::map<std::string, life> earlier;
+  // When the actors of this node last reported, by name. A busy one reports when it is done.
+  std::map<std::string, std::chrono::steady_clock::time_point> heard;
   run_status_record run;  // empty on nodes without a pool
 };
 

@@ -2,6 +2,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/error_text.hpp"
 #include "actors/job_headers.hpp"
 
 namespace hone {
@@ -29,7 +30,7 @@ void verifier_state::verify(const verify_job& job) {
           [this, job](const caf::error& error) {
             counts.failed();
             close(close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
-                            "the device failed: " + self->system().render(error)));
+                            "the device failed: " + text_of(self->system(), error)));
           });
 }
 
@@ -50,7 +51,7 @@ void verifier_state::take_verdict(const verify_job& job, const verdict_record& v
           [this, job](const caf::error& error) {
             counts.failed();
             close(close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
-                            "the benchmarker failed: " + self->system().render(error)));
+                            "the benchmarker failed: " + text_of(self->system(), error)));
           });
 }
 

@@ -29,42 +29,47 @@ std::string shortest_text(double value) {
   return {digits.data(), end};
 }
 
-// Sets each field whose key a TOML table has. Throws format_error.
+// Sets each field whose key a TOML table has. Errors go to `problems`.
 class settings_reader {
  public:
-  explicit settings_reader(toml_view& root) : root_(&root) {}
+  settings_reader(toml_view& root, format_problems& problems)
+      : root_(&root), problems_(&problems) {}
 
   bool enter(const char* section, const char* /*meaning*/) {
-    section_ = root_->find_table(section);
+    problems_->attempt([&] { section_ = root_->find_table(section); });
     return section_.has_value();
   }
   void leave() {
-    section_->finish();
+    problems_->attempt([&] { section_->finish(); });
     section_.reset();
   }
   void value(const char* key, const char* /*meaning*/, bool& field) {
-    field = view().find_bool(key).value_or(field);
+    problems_->attempt([&] { field = view().find_bool(key).value_or(field); });
   }
   void value(const char* key, const char* /*meaning*/, std::string& field) {
-    field = view().find_string(key).value_or(field);
+    problems_->attempt([&] { field = view().find_string(key).value_or(field); });
   }
   void value(const char* key, const char* /*meaning*/, std::vector<std::string>& field) {
-    field = view().find_strings(key).value_or(field);
+    problems_->attempt([&] { field = view().find_strings(key).value_or(field); });
   }
   void value(const char* key, const char* /*meaning*/, double& field, double least,
              double most = no_limit) {
-    const auto given = view().find_number(key);
-    if (given && !(*given >= least && *given <= most))
-      refuse(key, shortest_text(*given), least, most);
-    field = given.value_or(field);
+    problems_->attempt([&] {
+      const auto given = view().find_number(key);
+      if (given && !(*given >= least && *given <= most))
+        refuse(key, shortest_text(*given), least, most);
+      field = given.value_or(field);
+    });
   }
   template <class Integer>
   void value(const char* key, const char* /*meaning*/, Integer& field, std::int64_t least = 0,
              std::int64_t most = largest<Integer>()) {
-    const auto given = view().find_integer(key);
-    if (given && (*given < least || *given > most))
-      refuse(key, std::to_string(*given), static_cast<double>(least), static_cast<double>(most));
-    if (given) field = static_cast<Integer>(*given);
+    problems_->attempt([&] {
+      const auto given = view().find_integer(key);
+      if (given && (*given < least || *given > most))
+        refuse(key, std::to_string(*given), static_cast<double>(least), static_cast<double>(most));
+      if (given) field = static_cast<Integer>(*given);
+    });
   }
   void milliseconds(const char* key, const char* meaning, std::uint64_t& field, double least,
                     double most) {
@@ -75,11 +80,13 @@ class settings_reader {
   template <class Choice, class Parse>
   void choice(const char* key, const char* /*meaning*/, Choice& field, Parse parse,
               const char* expected) {
-    const auto given = view().find_string(key);
-    if (!given) return;
-    const auto parsed = parse(*given);
-    if (!parsed) view().refuse(key, "is '" + *given + "', expected " + expected);
-    field = *parsed;
+    problems_->attempt([&] {
+      const auto given = view().find_string(key);
+      if (!given) return;
+      const auto parsed = parse(*given);
+      if (!parsed) view().refuse(key, "is '" + *given + "', expected " + expected);
+      field = *parsed;
+    });
   }
 
  private:
@@ -99,6 +106,7 @@ class settings_reader {
   }
 
   toml_view* root_;
+  format_problems* problems_;
   std::optional<toml_view> section_;
 };
 
@@ -201,31 +209,54 @@ std::map<std::string, std::uint32_t> parse_lags(const configuration& c) {
   return lags;
 }
 
-// Returns the error of a key that an override sets as an error of that override, or the error as
-// it is.
-format_error blame_override(const format_error& e, const std::vector<std::string>& overrides) {
-  for (const std::string& one : overrides) {
-    const std::string key = one.substr(0, one.find('='));
-    if (key == e.at_key || key.starts_with(e.at_key + "."))
-      return {"--set " + one, 0, e.at_key == key ? "" : e.at_key, e.what_is_wrong};
-  }
-  return e;
+std::string key_of(const std::string& override_text) {
+  return override_text.substr(0, override_text.find('='));
 }
 
-std::map<std::string, simulated_device_options> read_simulated(toml_view& root) {
+// Returns the error of a key that an override sets as an error of the last such override, whose
+// value counts, or the error as it is.
+format_error blame_override(const format_error& e, const std::vector<std::string>& overrides) {
+  const auto set_by = std::find_if(overrides.rbegin(), overrides.rend(), [&](const auto& one) {
+    return !e.at_key.empty() &&
+           (key_of(one) == e.at_key || key_of(one).starts_with(e.at_key + "."));
+  });
+  if (set_by == overrides.rend()) return e;
+  return {"--set " + *set_by, 0, e.at_key == key_of(*set_by) ? "" : e.at_key, e.what_is_wrong};
+}
+
+std::map<std::string, simulated_device_options> read_simulated(toml_view& root,
+                                                               format_problems& problems) {
   std::map<std::string, simulated_device_options> all;
   auto simulated = root.find_table("simulated");
   if (!simulated) return all;
   for (const auto& [name, node] : simulated->table()) {
     toml_view one = *simulated->find_table(name.str());
-    settings_reader inner(one);
+    settings_reader inner(one, problems);
     simulated_device_options& options = all[std::string(name.str())];
     options.name = std::string(name.str());
     visit_simulated_keys(inner, options);
-    one.finish();
+    problems.attempt([&] { one.finish(); });
   }
-  simulated->finish();
+  problems.attempt([&] { simulated->finish(); });
   return all;
+}
+
+// A path is relative to the file that names it, or to the current folder where an override does.
+void make_paths_absolute(configuration& c, const std::vector<std::string>& overrides) {
+  const std::map<std::string, std::string*> paths = {{"node.identity", &c.node.identity},
+                                                     {"tasks.folder", &c.tasks.folder},
+                                                     {"corpus.folder", &c.corpus.folder},
+                                                     {"prompt.template", &c.prompt.prompt_template},
+                                                     {"policy.folder", &c.policy.folder}};
+  for (const auto& [key, path] : paths) {
+    if (path->empty()) continue;
+    const bool is_overridden =
+        std::any_of(overrides.begin(), overrides.end(), [&key = key](const std::string& one) {
+          return key_of(one) == key || key.starts_with(key_of(one) + ".");
+        });
+    const std::filesystem::path from = is_overridden ? "" : c.file.parent_path();
+    *path = std::filesystem::absolute(from / *path).lexically_normal().string();
+  }
 }
 
 configuration read_configuration(const std::filesystem::path& file,
@@ -235,24 +266,22 @@ configuration read_configuration(const std::filesystem::path& file,
   toml::table table = parse_toml(read_text(file.string()), file.string());
   for (const std::string& one : overrides) apply_override(table, one);
   toml_view root(table, file.string());
-  settings_reader reader(root);
+  format_problems problems;
+  settings_reader reader(root, problems);
   visit_keys(reader, c);
-  c.simulated = read_simulated(root);
+  c.simulated = read_simulated(root, problems);
   if (auto endpoints = root.find_table("endpoint")) {
     for (const auto& [name, node] : endpoints->table()) {
       toml_view one = *endpoints->find_table(name.str());
-      settings_reader inner(one);
+      settings_reader inner(one, problems);
       visit_endpoint_keys(inner, c.endpoints[std::string(name.str())]);
-      one.finish();
+      problems.attempt([&] { one.finish(); });
     }
-    endpoints->finish();
+    problems.attempt([&] { endpoints->finish(); });
   }
-  root.finish();
-  for (std::string* path : {&c.node.identity, &c.tasks.folder, &c.corpus.folder,
-                            &c.prompt.prompt_template, &c.policy.folder}) {
-    if (!path->empty())
-      *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
-  }
+  problems.attempt([&] { root.finish(); });
+  problems.throw_if_any();
+  make_paths_absolute(c, overrides);
   c.learner.plan.sft.rate.steps = c.learner.plan.sft.updates;
   if (c.corpus.held_out > 0)
     c.learner.plan.comparison.held_out_bare_samples = c.learner.plan.comparison.held_out_samples;
@@ -274,6 +303,11 @@ configuration load_configuration(const std::filesystem::path& file,
                                  const std::vector<std::string>& overrides) {
   try {
     return read_configuration(file, overrides);
+  } catch (const format_errors& several) {
+    format_problems blamed;
+    for (const format_error& e : several.all) blamed.add(blame_override(e, overrides));
+    blamed.throw_if_any();
+    throw;  // never: there are several
   } catch (const format_error& e) {
     throw blame_override(e, overrides);
   }
@@ -283,7 +317,10 @@ std::map<std::string, simulated_device_options> parse_simulated(const std::strin
   const std::string place = "the run's configuration";
   toml::table table = parse_toml(text, place);
   toml_view root(table, place);
-  return read_simulated(root);
+  format_problems problems;
+  auto all = read_simulated(root, problems);
+  problems.throw_if_any();
+  return all;
 }
 
 std::string print_configuration(const configuration& c, bool with_comments) {

@@ -20,7 +20,8 @@ namespace hone {
 
 // The complete configuration of a run. The options structs that it embeds own the defaults of what
 // they configure; the sections here own the rest. launch/configuration_keys.hpp lists every key.
-// Paths in a file are relative to the file; paths here are absolute.
+// Paths in a file are relative to the file, those in overrides to the current folder; paths here
+// are absolute.
 struct configuration {
   std::filesystem::path file;
   std::uint64_t seed = 1;
@@ -70,6 +71,7 @@ struct configuration {
     std::string folder;
     bool random_weights = false;
     std::string device = "cpu";
+    compute_dtype dtype = compute_dtype::automatic;
     std::vector<std::string> data_parallel;  // devices that train beside `device`
     std::int64_t threads = 1;
     std::int64_t micro_batch_tokens = 8192;

@@ -80,8 +80,9 @@ void check_stages(const configuration& c, const Refuse& refuse) {
 }  // namespace
 
 void check_configuration(const configuration& c) {
+  format_problems problems;
   const auto refuse = [&](const std::string& key, const std::string& problem) {
-    throw format_error(c.file.string(), 0, key, problem);
+    problems.add({c.file.string(), 0, key, problem});
   };
   if (c.node.silence_ms < least_heartbeats_in_silence * c.node.heartbeat_ms)
     refuse("node.silence_s", "is less than three times node.heartbeat_s");
@@ -121,6 +122,7 @@ void check_configuration(const configuration& c) {
            "(node.mix_simulated = true allows it, to test a system)");
   check_stages(c, refuse);
   if (c.generation.options.sampling.top_p <= 0) refuse("generation.top_p", "must be above 0");
+  problems.throw_if_any();
 }
 
 }  // namespace hone

@@ -244,6 +244,9 @@ void visit_endpoint_keys(Visitor& v, endpoint_options& e) {
       "token_budget",
       "Tokens of prompts and answers after which the endpoint is asked no more; 0 for no limit.",
       e.token_budget, 0);
+  v.value("prompt_price", "Price of a million tokens of prompts, for the costs in the report.",
+          e.prompt_price, 0);
+  v.value("answer_price", "The same of answers.", e.answer_price, 0);
 }
 
 // Visits the keys of a section [simulated.NAME].

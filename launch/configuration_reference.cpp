@@ -92,10 +92,9 @@ std::string configuration_reference() {
   visit_endpoint_keys(printer, endpoint);
   return "# Configuration\n\n"
          "A run is described by one TOML file; `hone run FILE --set section.key=value` overrides\n"
-         "single keys. Paths are relative to the file. `hone run FILE --dry-run` checks a file "
-         "and\n"
-         "prints the result with all defaults. This page is generated: `hone config "
-         "--markdown`.\n" +
+         "single keys. Paths are relative to the file, and in `--set` to the current folder.\n"
+         "`hone run FILE --dry-run` checks a file and prints the result with all defaults. This\n"
+         "page is generated: `hone config --markdown`.\n" +
          printer.text();
 }
 

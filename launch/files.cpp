@@ -1,5 +1,7 @@
 #include "launch/files.hpp"
 
+#include "process/write_failure.hpp"
+
 #include <link.h>
 #include <unistd.h>
 
@@ -108,7 +110,7 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out << text;
   out.close();
-  if (!out) throw std::runtime_error(path.string() + ": cannot be written");
+  if (!out) throw std::runtime_error(write_failure(path));
 }
 
 }  // namespace hone

@@ -43,7 +43,7 @@ std::unique_ptr<completion_sampler> make_sampler(
     return make_endpoint_sampler(settings.endpoints, settings.generation.options, log);
   generation_options options = settings.generation.options;
   options.seed += stream;
-  return make_model_sampler(settings.policy.folder, device, options,
+  return make_model_sampler(settings.policy.folder, device, settings.policy.dtype, options,
                             {settings.policy.chat, settings.generation.stop_at_program});
 }
 

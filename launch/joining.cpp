@@ -5,6 +5,7 @@
 #include <chrono>
 #include <vector>
 
+#include "actors/error_text.hpp"
 #include "launch/task_copies.hpp"
 #include "messages/versions.hpp"
 #include "network/connecting.hpp"
@@ -27,7 +28,7 @@ void ask_for_generators(caf::actor_system& system, const join_options& o, joined
           [&](const caf::error& e) { problem = e; });
   if (problem == caf::sec::runtime_error)
     throw refused_by_head(o.head.address + ": " + text_of(system, problem));
-  if (problem) throw connection_failed(o.head.address + ": " + system.render(problem));
+  if (problem) throw connection_failed(o.head.address + ": " + text_of(system, problem));
 }
 
 join_record request_of(const join_options& o) {

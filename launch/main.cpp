@@ -2,11 +2,15 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
+#include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "launch/commands/commands.hpp"
 #include "launch/version.hpp"
+#include "messages/plain_message.hpp"
 #include "policy/policy_device.hpp"
 
 namespace {
@@ -36,6 +40,16 @@ std::string usage_of(const CLI::App& app) {
   while (!usage.empty() && usage.front() == '\n') usage.erase(0, 1);
   while (!usage.empty() && usage.back() == '\n') usage.pop_back();
   return usage + "\n" + name + " --help tells more\n";
+}
+
+// Returns what an exception says, without the names of libraries and their types.
+std::string message_of(const std::exception& e) {
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&e))
+    return (file->path2().empty() ? file->path1() : file->path2()).string() + ": " +
+           file->code().message();
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return "there is not enough memory";
+  if (dynamic_cast<const nlohmann::json::exception*>(&e) != nullptr) return hone::plain_message(e);
+  return hone::describe_failure(e);
 }
 
 // Has the allocator keep what is freed. Judges and learners free and allocate tensors of megabytes
@@ -83,7 +97,7 @@ int run(int argc, char** argv) {
   try {
     return action();
   } catch (const std::exception& e) {
-    std::cerr << "hone: " << e.what() << "\n";
+    std::cerr << "hone: " << message_of(e) << "\n";
     return 2;
   }
 }

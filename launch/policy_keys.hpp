@@ -19,6 +19,11 @@ void visit_policy_keys(Visitor& v, configuration& c) {
     v.value("random_weights", "Start from random weights, not from the folder's safetensors.",
             c.policy.random_weights);
     v.value("device", "Where the policy runs: cpu, cuda or cuda:NUMBER.", c.policy.device);
+    v.choice("dtype",
+             "What the policy is computed in: auto (the type of its weights on GPUs, float32 on "
+             "CPUs), float32, bfloat16 or float16. On a CPU the last two are about ten times "
+             "slower than float32.",
+             c.policy.dtype, compute_dtype_named, "auto, float32, bfloat16 or float16");
     v.value("data_parallel",
             "GPUs that train beside policy.device, such as [\"cuda:1\"]: each computes a part of "
             "every update and keeps a part of the optimizer's state. They may not judge. Code: "

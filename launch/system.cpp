@@ -48,12 +48,6 @@ actor_configuration::actor_configuration(const signs_of_life& signs) {
   set("work-stealing.relaxed-sleep-duration", caf::timespan(std::chrono::milliseconds(1)));
 }
 
-std::string text_of(const caf::actor_system& system, const caf::error& error) {
-  const caf::message& context = error.context();
-  return context.match_elements<std::string>() ? context.get_as<std::string>(0)
-                                               : system.render(error);
-}
-
 caf::actor_system& start_actor_system(const signs_of_life& signs) {
   signal(SIGPIPE, SIG_IGN);  // TLS writes to sockets whose other end may be gone
   rlimit descriptors{};      // a connection of each node, and the pool's files

@@ -35,9 +35,6 @@ caf::actor_system& start_actor_system(const signs_of_life& signs = {});
 // The versions that two nodes must have in common.
 std::map<std::string, std::uint32_t> versions_of_this_program();
 
-// Returns an error's text alone if it was made with one, and CAF's words otherwise.
-std::string text_of(const caf::actor_system& system, const caf::error& error);
-
 // A run's first node, as others reach it.
 struct head_address {
   std::string address;             // HOST:PORT, or the path of a file that holds it

@@ -10,10 +10,10 @@ namespace hone {
 // True if a variant is ok and was timed. A variant that was only verified is ok without a score.
 bool has_score(const schema::Evaluation::Reader& e);
 
-// Returns the measurement whose interval and times stand for an evaluation's score, which may be
-// the median of several measurements: the ok measurement whose score is nearest to it, and the last
-// of several that are equally near. If the evaluation is not ok, returns its last measurement. If
-// nothing was timed, the measurement has no cases.
+// Returns the measurement that an evaluation's score is taken from, with its interval and times:
+// the last ok one with that score. (Pools of earlier versions may have means of two scores; then it
+// is the nearest one.) If the evaluation is not ok, returns its last measurement. If nothing was
+// timed, the measurement has no cases.
 schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e);
 
 // Return the geometric mean over the timed cases in microseconds per call; 0 if nothing was timed.

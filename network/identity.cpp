@@ -20,6 +20,7 @@
 #include "process/file_lock.hpp"
 #include "process/replace_file.hpp"
 #include "process/unique_fd.hpp"
+#include "process/write_failure.hpp"
 
 namespace hone {
 namespace {
@@ -159,7 +160,7 @@ void append_line(const fs::path& authority, const std::string& line) {
   std::ofstream out(authority / "issued", std::ios::app);
   out << line << "\n";
   out.flush();
-  if (!out) throw network_error((authority / "issued").string() + ": cannot be written");
+  if (!out) throw network_error(write_failure(authority / "issued"));
 }
 
 // Signs the list of revoked certificates anew, in the authority and in each head's identity.

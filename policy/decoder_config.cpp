@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "messages/plain_message.hpp"
+#include "messages/value_names.hpp"
 #include "policy/files.hpp"
 #include "policy/scalar_type.hpp"
 
@@ -232,6 +233,30 @@ decoder_config decoder_config::load(const std::filesystem::path& path) {
     reader.refuse("num_key_value_heads", "must divide num_attention_heads");
   if (c.head_width % 2 != 0) reader.refuse("head_dim", "must be even");
   read_rope(file, reader, path.string(), c);
+  return c;
+}
+
+namespace {
+constexpr std::array<std::string_view, 4> compute_dtypes = {"auto", "float32", "bfloat16",
+                                                            "float16"};
+}
+
+std::string_view name_of(compute_dtype dtype) {
+  return compute_dtypes[static_cast<std::size_t>(dtype)];
+}
+
+std::optional<compute_dtype> compute_dtype_named(std::string_view name) {
+  return value_named<compute_dtype>(compute_dtypes, name);
+}
+
+decoder_config load_config_for(const std::string& device, const std::filesystem::path& folder,
+                               compute_dtype dtype) {
+  decoder_config c = decoder_config::load(folder / "config.json");
+  if (dtype != compute_dtype::automatic) {
+    c.dtype = name_of(dtype);
+  } else if (device == "cpu") {
+    c.dtype = "float32";
+  }
   return c;
 }
 

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hone {
@@ -39,5 +41,16 @@ struct decoder_config {
   // file and the key.
   static decoder_config load(const std::filesystem::path& config_json);
 };
+
+// The type that a policy is computed in. `automatic`: the type of the folder's weights on GPUs, and
+// float32 on CPUs, where LibTorch's products of smaller types take about ten times as long.
+enum class compute_dtype { automatic, float32, bfloat16, float16 };
+std::string_view name_of(compute_dtype dtype);
+std::optional<compute_dtype> compute_dtype_named(std::string_view name);
+
+// Returns the configuration of a Hugging Face folder with the dtype that a device ("cpu", "cuda:N")
+// computes in. Throws policy_error.
+decoder_config load_config_for(const std::string& device, const std::filesystem::path& folder,
+                               compute_dtype dtype);
 
 }  // namespace hone

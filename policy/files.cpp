@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "process/write_failure.hpp"
 #include "tasks/format_error.hpp"
 
 namespace hone {
@@ -42,7 +43,7 @@ void write_policy_tensors(const std::filesystem::path& path,
   std::ofstream out(path, std::ios::binary);
   write_safetensors(out, tensors);
   out.flush();
-  if (!out) throw policy_error(path.string() + ": cannot be written");
+  if (!out) throw policy_error(write_failure(path));
 }
 
 }  // namespace hone

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "cuda/cuda_driver.hpp"
 #include "policy/files.hpp"
@@ -36,19 +37,29 @@ bool are_same_device(const std::string& a, const std::string& b) {
 void prepare_policy_device(const std::string& device) {
   if (device == "cpu") return;
   if (!device.starts_with("cuda"))
-    throw policy_error("policy.device is '" + device + "', expected cpu, cuda or cuda:N");
+    throw policy_error("the policy's device is '" + device + "', expected cpu, cuda or cuda:N");
   // The CUDA back end is not linked, because loading it would slow down every start of the program.
   static void* const library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)
-    throw policy_error("policy.device is '" + device +
+    throw policy_error("the policy's device is '" + device +
                        "', but LibTorch's CUDA back end cannot be loaded: " + dlerror());
   if (!at::hasCUDA())
-    throw policy_error("policy.device is '" + device + "', but LibTorch finds no CUDA device");
+    throw policy_error("the policy's device is '" + device +
+                       "', but LibTorch finds no CUDA device");
 }
 
 std::string describe_failure(const std::exception& failure) {
   std::string text = failure.what();
   text.resize(std::min(text.size(), text.find("\nException raised from")));
+  // "EXPRESSION INTERNAL ASSERT FAILED at FILE, please report a bug to PyTorch. WHY"
+  if (text.find("INTERNAL ASSERT") != std::string::npos) {
+    constexpr std::string_view advice = "please report a bug to PyTorch.";
+    const std::size_t end = text.find(advice);
+    const std::string why = end == std::string::npos ? "" : text.substr(end + advice.size());
+    text = "LibTorch failed" + (why.find_first_not_of(" \n") == std::string::npos
+                                    ? std::string(" without a reason")
+                                    : ":" + why);
+  }
   if (dynamic_cast<const c10::OutOfMemoryError*>(&failure) != nullptr)
     text +=
         " (the policy takes less with smaller policy.micro_batch_tokens, generation.memory_share "

@@ -23,7 +23,13 @@ counted_work::counted_work(const std::string& device) : before_(of_this_thread) 
 
 counted_work::~counted_work() { of_this_thread = before_; }
 
+progress_counter& progress_of_process() {
+  static progress_counter counter;
+  return counter;
+}
+
 void note_progress() {
+  ++progress_of_process();
   if (of_this_thread != nullptr) ++*of_this_thread;
 }
 

@@ -14,6 +14,9 @@ using progress_counter = std::atomic<std::uint64_t>;
 // Thread-safe.
 progress_counter& progress_on(const std::string& device);
 
+// Returns the counter of all of this process's work, on any device. Thread-safe.
+progress_counter& progress_of_process();
+
 // While it lives, note_progress() on this thread counts for the device.
 class counted_work {
  public:
@@ -26,7 +29,7 @@ class counted_work {
   progress_counter* before_;
 };
 
-// Counts a step of the work of this thread. Has no effect outside of counted_work.
+// Counts a step of the work of this thread, for the process and, within counted_work, for a device.
 void note_progress();
 
 }  // namespace hone

@@ -11,6 +11,7 @@
 
 #include "process/sync_to_disk.hpp"
 #include "process/unique_fd.hpp"
+#include "process/write_failure.hpp"
 
 namespace hone {
 namespace {
@@ -33,8 +34,7 @@ void replace_file(const std::filesystem::path& file, const std::string& text, mo
   const bool is_written = out && fchmod(out.get(), mode) == 0 && write_all(out.get(), text) &&
                           fsync(out.get()) == 0 && close(out.release()) == 0 &&
                           std::rename(unfinished.c_str(), file.c_str()) == 0;
-  if (!is_written)
-    throw std::runtime_error(file.string() + ": cannot be written (" + std::strerror(errno) + ")");
+  if (!is_written) throw std::runtime_error(write_failure(file));
   // Some file systems cannot; then the name is as safe as they make it.
   sync_to_disk(file.has_parent_path() ? file.parent_path() : ".");
 }

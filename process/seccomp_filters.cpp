@@ -72,21 +72,25 @@ void refuse_changes_of_files(scmp_filter_ctx context, file_access access) {
     // Landlock admits this before Linux 6.2, because nothing is written.
     refuse_open(context, O_ACCMODE | O_TRUNC, O_RDONLY | O_TRUNC);
   }
-  refuse(context, {SCMP_SYS(openat2),    SCMP_SYS(open_by_handle_at),
-                   SCMP_SYS(link),       SCMP_SYS(linkat),
-                   SCMP_SYS(symlink),    SCMP_SYS(symlinkat),
-                   SCMP_SYS(truncate),   SCMP_SYS(chmod),
-                   SCMP_SYS(fchmod),     SCMP_SYS(fchmodat),
-                   SCMP_SYS(chown),      SCMP_SYS(fchown),
-                   SCMP_SYS(lchown),     SCMP_SYS(fchownat),
-                   SCMP_SYS(mknod),      SCMP_SYS(mknodat),
-                   SCMP_SYS(setxattr),   SCMP_SYS(lsetxattr),
-                   SCMP_SYS(fsetxattr),  SCMP_SYS(removexattr),
-                   SCMP_SYS(utime),      SCMP_SYS(utimes),
-                   SCMP_SYS(utimensat),  SCMP_SYS(mount),
-                   SCMP_SYS(umount2),    SCMP_SYS(chroot),
-                   SCMP_SYS(pivot_root), SCMP_SYS(unshare),
-                   SCMP_SYS(setns)});
+  refuse(context, {SCMP_SYS(openat2),      SCMP_SYS(open_by_handle_at),
+                   SCMP_SYS(link),         SCMP_SYS(linkat),
+                   SCMP_SYS(symlink),      SCMP_SYS(symlinkat),
+                   SCMP_SYS(truncate),     SCMP_SYS(chmod),
+                   SCMP_SYS(fchmod),       SCMP_SYS(fchmodat),
+                   SCMP_SYS(chown),        SCMP_SYS(fchown),
+                   SCMP_SYS(lchown),       SCMP_SYS(fchownat),
+                   SCMP_SYS(mknod),        SCMP_SYS(mknodat),
+                   SCMP_SYS(setxattr),     SCMP_SYS(lsetxattr),
+                   SCMP_SYS(fsetxattr),    SCMP_SYS(removexattr),
+                   SCMP_SYS(utime),        SCMP_SYS(utimes),
+                   SCMP_SYS(utimensat),    SCMP_SYS(mount),
+                   SCMP_SYS(umount2),      SCMP_SYS(chroot),
+                   SCMP_SYS(pivot_root),   SCMP_SYS(unshare),
+                   SCMP_SYS(setns),        SCMP_SYS(name_to_handle_at),
+                   SCMP_SYS(fsopen),       SCMP_SYS(fsconfig),
+                   SCMP_SYS(fsmount),      SCMP_SYS(fspick),
+                   SCMP_SYS(open_tree),    SCMP_SYS(move_mount),
+                   SCMP_SYS(mount_setattr)});
 }
 
 // Calls of nameless_filter() that are admitted with any arguments.

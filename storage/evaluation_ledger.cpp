@@ -14,6 +14,8 @@ std::uint32_t measurement_count(const std::optional<record<schema::Evaluation>>&
   return known ? (*known)->getMeasurements().size() : 0;
 }
 
+// Of an even number of scores, the lower of the two in the middle: a score is always that of one
+// measurement, and lies in its interval.
 double median_score(capnp::List<schema::Measurement>::Reader measurements) {
   std::vector<double> scores;
   for (const auto m : measurements) {
@@ -21,8 +23,7 @@ double median_score(capnp::List<schema::Measurement>::Reader measurements) {
   }
   if (scores.empty()) return 0;
   std::sort(scores.begin(), scores.end());
-  const std::size_t middle = scores.size() / 2;
-  return scores.size() % 2 == 1 ? scores[middle] : (scores[middle - 1] + scores[middle]) / 2;
+  return scores[(scores.size() - 1) / 2];
 }
 
 // Returns the known evaluation with one more result merged in. A timed call with a wrong result

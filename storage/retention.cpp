@@ -21,7 +21,9 @@ void remove_of_step(database& db, const version_chain& chain, std::uint32_t age,
   if (age == 0 || !head) return;
   std::uint64_t version = *head;
   for (std::uint32_t i = 0; i < age; ++i) {
-    const std::uint64_t parent = (*chain.find(version))->getParent();
+    const auto* known = chain.find(version);
+    if (known == nullptr) return;
+    const std::uint64_t parent = (*known)->getParent();
     if (parent == version) return;  // the root
     version = parent;
   }

@@ -2,8 +2,35 @@
 
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 namespace hone {
+namespace {
+
+std::string lines_of(const std::vector<format_error>& errors) {
+  std::string lines;
+  for (const format_error& e : errors) lines += (lines.empty() ? "" : "\n") + std::string(e.what());
+  return lines;
+}
+
+}  // namespace
+
+void format_problems::add(const format_error& e) {
+  const auto* several = dynamic_cast<const format_errors*>(&e);
+  if (several == nullptr) {
+    all_.push_back(e);
+  } else {
+    all_.insert(all_.end(), several->all.begin(), several->all.end());
+  }
+}
+
+void format_problems::throw_if_any() const {
+  if (all_.size() == 1) throw all_.front();
+  if (!all_.empty()) throw format_errors(all_);
+}
+
+format_errors::format_errors(std::vector<format_error> errors)
+    : format_error(lines_of(errors)), all(std::move(errors)) {}
 
 std::string read_source_file(const std::filesystem::path& path) {
   std::error_code unknown;

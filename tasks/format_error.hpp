@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace hone {
 
@@ -18,7 +19,39 @@ struct format_error : std::runtime_error {
 
   std::string at_key;
   std::string what_is_wrong;
+
+ protected:
+  explicit format_error(const std::string& lines) : std::runtime_error(lines) {}
 };
+
+// Collects errors, so that a person hears of all of them at once.
+class format_problems {
+ public:
+  template <class Read>
+  void attempt(const Read& read);
+  void add(const format_error& e);
+  bool empty() const { return all_.empty(); }
+  // Throws the only error as it is, several as a format_errors, or nothing.
+  void throw_if_any() const;
+
+ private:
+  std::vector<format_error> all_;
+};
+
+// Several errors. The message has a line for each.
+struct format_errors : format_error {
+  explicit format_errors(std::vector<format_error> errors);
+  std::vector<format_error> all;
+};
+
+template <class Read>
+void format_problems::attempt(const Read& read) {
+  try {
+    read();
+  } catch (const format_error& e) {
+    add(e);
+  }
+}
 
 // Returns the bytes of a whole file. Throws format_error if it cannot be opened or read.
 std::string read_source_file(const std::filesystem::path& path);

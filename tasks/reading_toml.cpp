@@ -142,15 +142,17 @@ std::string find_nearest(const std::string& key, const std::set<std::string, std
 }  // namespace
 
 void toml_view::finish() const {
+  format_problems problems;
   for (const auto& [key, node] : *table_) {
     if (asked_.contains(std::string_view(key.str()))) continue;
     std::string known;
     for (const std::string& name : asked_) known += (known.empty() ? "" : ", ") + name;
     const std::string nearest = find_nearest(std::string(key.str()), asked_);
-    throw format_error(file_, key.source().begin.line, prefix_ + std::string(key.str()),
-                       "unknown key" + (nearest.empty() ? "" : " (did you mean " + nearest + "?)") +
-                           ", expected one of: " + known);
+    problems.add({file_, key.source().begin.line, prefix_ + std::string(key.str()),
+                  "unknown key" + (nearest.empty() ? "" : " (did you mean " + nearest + "?)") +
+                      ", expected one of: " + known});
   }
+  problems.throw_if_any();
 }
 
 void toml_view::refuse(std::string_view key, const std::string& problem) const {

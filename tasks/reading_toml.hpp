@@ -41,7 +41,7 @@ class toml_view {
   std::string string(std::string_view key);
   double number(std::string_view key);
 
-  // Throws format_error for the first key that no getter has asked for.
+  // Throws format_error for the keys that no getter has asked for.
   void finish() const;
 
   // Throw format_error for a value that is wrong, with the line of the key or of the node `at`.

@@ -225,7 +225,7 @@ std::string head(const task& t, const variant_document& variant,
   if (variant.options.fast_math) flags += " --use_fast_math";
   if (variant.options.max_registers)
     flags += " -maxrregcount=" + std::to_string(*variant.options.max_registers);
-  std::string text = comment(t.name + ": a faster module, exported by Hone.") + comment("");
+  std::string text = comment(t.name + ": a variant of a module, exported by Hone.") + comment("");
   for (const std::string& note : notes) text += comment(note);
   const std::vector<std::string> usage = {
       "",

@@ -172,7 +172,8 @@ std::string print_torch_module(const task& t, const variant_document& variant,
                                const std::vector<std::string>& notes) {
   const bool has_source = t.source_language == "python" && defines_class(t.source_text, "Model");
   std::string source = has_source ? t.source_text + "\n" : "\n" + written_module(t);
-  std::string text = "\"\"\"" + plain_line(t.name) + ": a faster module, exported by Hone.\n\n";
+  std::string text =
+      "\"\"\"" + plain_line(t.name) + ": a variant of a module, exported by Hone.\n\n";
   for (const std::string& note : notes) text += plain_line(note) + "\n";
   text +=
       "\n`ModelNew` takes the place of `Model`. The file needs torch with CUDA and nothing else.\n";

@@ -80,6 +80,8 @@ scored_ratio combine(std::span<const ratio_summary> cases) {
   scored.range = {std::exp(low / n), std::exp(high / n)};
   scored.score =
       scored.range.low <= 1 && scored.range.high >= 1 ? 1.0 : round_toward_one(scored.raw);
+  scored.range.low = std::min(scored.range.low, scored.score);
+  scored.range.high = std::max(scored.range.high, scored.score);
   return scored;
 }
 

@@ -6,6 +6,7 @@
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "process/cut_line.hpp"
+#include "process/write_failure.hpp"
 
 namespace hone {
 namespace {
@@ -29,9 +30,18 @@ bench_results::bench_results(const fs::path& folder) : path_(folder / "results.j
   fs::create_directories(folder);
   remove_cut_line(path_);
   std::ifstream in(path_, std::ios::binary);
-  for (std::string line; std::getline(in, line);) read(ordered_json::parse(line));
+  std::size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    try {
+      read(ordered_json::parse(line));
+    } catch (const nlohmann::json::exception&) {
+      throw std::runtime_error(path_.string() + ":" + std::to_string(number) +
+                               ": is no result of `hone bench`; remove the line");
+    }
+  }
   out_.open(path_, std::ios::binary | std::ios::app);
-  if (!out_) throw std::runtime_error(path_.string() + ": cannot be written");
+  if (!out_) throw std::runtime_error(write_failure(path_));
 }
 
 void bench_results::read(const ordered_json& line) {
@@ -71,7 +81,7 @@ void bench_results::add(const std::string& key, const bench_task& t, const bench
   }
   const std::lock_guard lock(mutex_);
   out_ << one_line(line) << std::endl;
-  if (!out_) throw std::runtime_error(path_.string() + ": cannot be written");
+  if (!out_) throw std::runtime_error(write_failure(path_));
   read(line);
 }
 

@@ -1,16 +1,11 @@
-#include <atomic>
 #include <filesystem>
-#include <future>
 #include <iostream>
 #include <map>
 
-#include "evaluation/devices.hpp"
-#include "evaluation/evaluate.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/core_wait.hpp"
+#include "launch/commands/document_judge.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
-#include "launch/slow_notice.hpp"
 #include "tasks/corpus.hpp"
 
 namespace hone {
@@ -21,11 +16,8 @@ namespace fs = std::filesystem;
 struct eval_options {
   std::string task;
   std::vector<std::string> variants;
-  std::string device = "cpu";
-  std::uint64_t seed = 0;
+  judge_options judge;
   bool json = false;
-  bool share_cores = false;
-  bool wait = false;
 };
 
 // Reads the documents of a file: one, or all documents of the sweep with which the file begins.
@@ -65,50 +57,24 @@ class loaded_tasks {
   std::map<fs::path, task> tasks_;
 };
 
-// Judges one document, and says on standard error what it is at if that takes long.
-record<schema::Evaluation> judge_document(device& on, std::future<compiled_document>& compiled,
-                                          const task& t, const std::string& name,
-                                          std::uint64_t seed) {
-  std::atomic<const char*> part = "compiling";
-  const slow_notice notice([&] { return std::string(part.load()) + " " + name; });
-  return evaluate(on, compiled.get(), t, evaluation_depth::full, seed,
-                  [&](const char* begun) { part = begun; });
-}
-
-int judge_documents(const eval_options& options) {
+int judge_named(const eval_options& options) {
   loaded_tasks tasks(options.task);
-  std::vector<std::pair<const task*, corpus_document>> documents;
+  std::vector<document_of_task> documents;
   for (const std::string& path : options.variants) {
     for (corpus_document& one : read_documents(path))
-      documents.emplace_back(tasks.of(path), std::move(one));
+      documents.push_back({tasks.of(path), std::move(one)});
   }
-  const planned_device planned =
-      plan_device(options.device, {.node = "eval",
-                                   .share_cores = options.share_cores,
-                                   .begin_to_wait = core_wait(options.wait),
-                                   .programs = documents.size()});
-  compile_ahead compiler(*planned.type);
-  std::vector<std::future<compiled_document>> compiled;
-  for (const auto& [of, document] : documents)
-    compiled.push_back(compiler.submit(document.text, *of));
-  const auto device = [&] {
-    const slow_notice notice([&] { return "opening the device " + planned.name; });
-    return planned.make();
-  }();
   bool all_ok = true;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    const auto& [of, document] = documents[i];
-    const task& t = *of;
-    const auto evaluation = judge_document(*device, compiled[i], t, document.name, options.seed);
-    all_ok = all_ok && evaluation->getOutcome() == Outcome::OK;
+  judge_documents(options.judge, documents, [&](const document_of_task& one, const auto& found) {
+    all_ok = all_ok && found.getOutcome() == Outcome::OK;
     if (options.json) {
-      nlohmann::ordered_json one = {{"document", document.name}};
-      one.update(to_json(*evaluation, t.name));
-      std::cout << one_line(one) << std::endl;
+      nlohmann::ordered_json object = {{"document", one.document.name}};
+      object.update(to_json(found, one.of->name));
+      std::cout << one_line(object) << std::endl;
     } else {
-      std::cout << document.name << ": " << describe(*evaluation) << std::endl;
+      std::cout << one.document.name << ": " << describe(found) << std::endl;
     }
-  }
+  });
   return all_ok ? 0 : 1;
 }
 
@@ -128,17 +94,9 @@ void add_eval_command(CLI::App& app, command_action& action) {
       ->add_option("variant", options->variants,
                    "variant documents, or corpus files with a sweep; - is standard input")
       ->required();
-  command->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER")
-      ->capture_default_str();
-  command->add_option("--seed", options->seed,
-                      "draw the inputs from this seed, to repeat a verification");
+  add_judge_options(*command, options->judge);
   command->add_flag("--json", options->json, "print one JSON object per document");
-  command->add_flag("--share-cores", options->share_cores,
-                    "judge on a core that others use as well, which makes times meaningless");
-  command->add_flag("--wait", options->wait,
-                    "wait until a run or another command releases the GPU or a processor core");
-  command->callback(
-      [options, &action] { action = [options] { return judge_documents(*options); }; });
+  command->callback([options, &action] { action = [options] { return judge_named(*options); }; });
 }
 
 }  // namespace hone

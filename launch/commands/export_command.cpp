@@ -2,6 +2,7 @@
 
 #include "evaluation/variant_export.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/document_judge.hpp"
 #include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
@@ -19,6 +20,8 @@ struct export_options {
   std::string task;
   std::string pool;
   std::string form;
+  judge_options judge;
+  bool unverified = false;
 };
 
 // A variant with its task, and what is known about its origin.
@@ -26,22 +29,39 @@ struct found_variant {
   task of;
   variant_document document;
   std::vector<std::string> notes;     // for the head of the file
-  std::vector<std::string> warnings;  // for the person who exports
+  std::vector<std::string> ok;        // what was found where it is ok, in words
+  std::vector<std::string> problems;  // the same where it is not
 };
 
 void describe_evaluation(const schema::Evaluation::Reader& e, found_variant& found) {
   const std::string type = text(e.getDeviceType());
   if (e.getOutcome() != Outcome::OK) {
-    found.notes.push_back("Judged " + std::string(name_of(e.getOutcome())) + " on " + type + ".");
-    found.warnings.push_back("this variant was judged " + std::string(name_of(e.getOutcome())) +
-                             " on " + type + "; the file runs the original where they differ");
+    const std::string message = text(e.getMessage());
+    const std::string said = std::string(name_of(e.getOutcome())) + " on " + type;
+    found.notes.push_back("Judged " + said + ".");
+    found.problems.push_back(said + (message.empty() ? "" : " (" + message + ")"));
     return;
   }
-  found.notes.push_back(has_score(e) ? "Judged " + fixed(e.getScore(), 2) +
-                                           " times as fast as the original on " + type + "."
-                                     : "Judged correct on " + type + ", not timed.");
+  found.ok.push_back((has_score(e) ? fixed(e.getScore(), 2) + " times as fast as the original"
+                                   : std::string("correct, not timed,")) +
+                     " on " + type);
+  found.notes.push_back("Judged " + found.ok.back() + ".");
   if (type.starts_with("cpu"))
     found.notes.push_back("That is a processor core; on a GPU the speed-up is another.");
+}
+
+// Throws std::runtime_error unless the variant is ok on a type of device, or that is not asked for.
+void require_ok(const export_options& options, found_variant& found) {
+  if (!found.ok.empty()) return;
+  if (options.unverified) {
+    found.notes.push_back("Not known to be correct: exported with --unverified.");
+    return;
+  }
+  std::string why = "no evaluation of it is there";
+  for (const std::string& problem : found.problems)
+    why = (&problem == &found.problems.front() ? "judged " : why + "; ") + problem;
+  throw std::runtime_error(options.variant + ": is not known to be correct: " + why +
+                           "; --unverified exports it in any case");
 }
 
 found_variant find_in_pool(const export_options& options) {
@@ -54,7 +74,7 @@ found_variant find_in_pool(const export_options& options) {
                      " is no program: " + text((*stored)->getProblem()));
   for (const auto& t : pool.tasks()) {
     if (task_id(t->getId()) != task_id((*stored)->getTaskId())) continue;
-    found_variant found{from_record(*t), {}, {"Variant " + to_string(id) + "."}, {}};
+    found_variant found{from_record(*t), {}, {"Variant " + to_string(id) + "."}, {}, {}};
     found.document.options = parse_settings(view((*stored)->getSettings()));
     found.document.cuda = text((*stored)->getCuda());
     found.document.python = text((*stored)->getPython());
@@ -71,7 +91,7 @@ found_variant read_file(const export_options& options) {
     throw std::runtime_error(
         "name the task of the document with --task, or the pool of the variant "
         "with --pool");
-  found_variant found{load_task(find_task_file(options.task)), {}, {}, {}};
+  found_variant found{load_task(find_task_file(options.task)), {}, {}, {}, {}};
   const std::string document = read_text(options.variant);
   if (document.starts_with("sweep:"))
     throw std::runtime_error(options.variant +
@@ -80,7 +100,9 @@ found_variant read_file(const export_options& options) {
   if (const auto* problem = std::get_if<parse_problem>(&parsed))
     throw std::runtime_error(options.variant + ": " + to_string(*problem));
   found.document = std::get<variant_document>(std::move(parsed));
-  found.notes.push_back("Exported from a document; `hone eval` tells how fast it is.");
+  if (options.unverified) return found;
+  judge_documents(options.judge, {{&found.of, {found.of.name, options.variant, document}}},
+                  [&](const document_of_task&, const auto& e) { describe_evaluation(e, found); });
   return found;
 }
 
@@ -93,15 +115,20 @@ std::string forms_text() {
 }
 
 int export_variant(const export_options& options) {
-  const found_variant found = options.pool.empty() ? read_file(options) : find_in_pool(options);
-  for (const std::string& warning : found.warnings) std::cerr << "hone: " << warning << "\n";
+  found_variant found = options.pool.empty() ? read_file(options) : find_in_pool(options);
+  require_ok(options, found);
+  for (const std::string& problem : found.problems)
+    std::cerr << "hone: this variant was judged " << problem
+              << "; there, the file runs the original where results differ\n";
   const std::string file =
       hone::export_variant(options.form, found.of, found.document, found.notes);
   if (options.file == "-") {
     std::cout << file;
   } else {
     write_text(options.file, file);
-    std::cout << options.file << ": " << found.of.name << " as " << options.form << "\n";
+    std::cout << options.file << ": " << found.of.name << " as " << options.form;
+    for (const std::string& said : found.ok) std::cout << ", " << said;
+    std::cout << (found.ok.empty() ? ", unverified\n" : "\n");
   }
   return 0;
 }
@@ -110,8 +137,8 @@ int export_variant(const export_options& options) {
 
 void add_export_command(CLI::App& app, command_action& action) {
   auto options = std::make_shared<export_options>();
-  CLI::App* command =
-      app.add_subcommand("export", "Write a variant as a file that works without Hone");
+  CLI::App* command = app.add_subcommand(
+      "export", "Judge a variant, and write it as a file that works without Hone");
   command
       ->add_option("variant", options->variant,
                    "a variant document, or with --pool the id of a variant")
@@ -122,6 +149,9 @@ void add_export_command(CLI::App& app, command_action& action) {
   command->add_option("--pool", options->pool, "a run's pool that has the variant and its task");
   command->add_option("--as", options->form, "form of the file")
       ->check(CLI::IsMember(export_forms()));
+  command->add_flag("--unverified", options->unverified,
+                    "export a variant that is not known to be correct; a document is not judged");
+  add_judge_options(*command, options->judge);
   command->callback([options, &action] {
     if (options->form.empty()) throw CLI::RequiredError("a form: " + forms_text());
     action = [options] { return export_variant(*options); };

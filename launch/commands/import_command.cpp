@@ -28,6 +28,7 @@ struct import_options {
   bool varies_constants = false;
   std::string precision = "strict";
   std::string dtype;
+  bool replaces = false;
   bool json = false;
 };
 
@@ -108,10 +109,16 @@ struct import_result {
   std::optional<task> made;
 };
 
+// Throws std::runtime_error if a file is there and has other bytes, which may be a person's work.
+void require_no_other(const std::filesystem::path& file, std::string_view bytes) {
+  if (std::filesystem::exists(file) && read_text(file.string()) != bytes)
+    throw std::runtime_error(file.string() + ": is there already and differs; --force replaces it");
+}
+
 // Imports one module. Writes the task only if Hone's own parser accepts it and all operators that
-// its reference calls are allowed.
+// its reference calls are allowed. `replaces`: files that differ.
 import_result import_one(import_worker& worker, const import_job& job,
-                         const std::filesystem::path& out) {
+                         const std::filesystem::path& out, bool replaces = false) {
   import_result result;
   if (!job.clash.empty()) {
     result.module.error = "the task name " + job.task_name + " is already taken by " + job.clash;
@@ -132,8 +139,13 @@ import_result import_one(import_worker& worker, const import_job& job,
     task made = parse_task(result.module.text, job.task_name + ".toml", data);
     if (made.name != job.task_name)
       throw std::runtime_error("the generated task has the name " + made.name);
+    const std::filesystem::path task_file = out / (job.task_name + ".toml");
+    if (!replaces) {
+      require_no_other(task_file, result.module.text);
+      if (!data.empty()) require_no_other(out / data_name, data.front().bytes());
+    }
     if (!data.empty()) write_text(out / data_name, data.front().bytes());
-    write_text(out / (job.task_name + ".toml"), result.module.text);
+    write_text(task_file, result.module.text);
     result.made = std::move(made);
   } catch (const std::runtime_error& e) {
     result.module.error = e.what();
@@ -203,7 +215,7 @@ int import_modules(const import_options& options) {
       const std::size_t mine = next++;
       held.unlock();
       try {
-        import_result result = import_one(worker, jobs[mine], out);
+        import_result result = import_one(worker, jobs[mine], out, options.replaces);
         held.lock();
         results[mine] = std::move(result);
       } catch (...) {
@@ -279,6 +291,8 @@ void add_import_command(CLI::App& tasks, command_action& action) {
       ->add_option("--dtype", options->dtype,
                    "cast floating-point parameters and inputs to bfloat16 or float16")
       ->check(CLI::IsMember({"bfloat16", "float16"}));
+  command->add_flag("--force", options->replaces,
+                    "replace task files that are there already and differ");
   command->add_flag("--json", options->json, "print one JSON object per file");
   command->callback(
       [options, &action] { action = [options] { return import_modules(*options); }; });

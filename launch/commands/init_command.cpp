@@ -38,8 +38,8 @@ std::string configuration_text(const fs::path& folder, const std::string& task, 
          "folder = " +
          quoted(configs / "policies/tiny") +
          "\nrandom_weights = true\n\n[generation]\ngroup_size = 16\nslots = 64\n"
-         "# Longer documents are not learned to their end. The policy's context, 512 tokens, holds "
-         "a prompt\n# and an answer; that of configs/policies/small holds 4096.\n"
+         "# Longer documents are not learned to their end. The policy's context holds a prompt "
+         "and an answer:\n# 768 tokens here, 4096 in configs/policies/small.\n"
          "max_new_tokens = 384\n\n[sft]\nupdates = 400\n\n# Learning rates of a million weights; "
          "larger policies need lower ones.\n[self_supervised]\nsteps = 2\ngroups = 4\nrate = "
          "3e-4\n\n"
@@ -47,24 +47,27 @@ std::string configuration_text(const fs::path& folder, const std::string& task, 
          "samples = 16\n";
 }
 
-// Returns a variant document: the reference as it is, with an explanation of each part.
+// Returns a variant document: the reference as it is. A policy learns it, so it is short.
 std::string example_document(const task& t) {
-  return "## Performance Analysis\n"
-         "What this variant gains or loses, in a sentence or two. This one is the reference "
-         "itself,\n"
-         "so it is 1.00 times as fast. Replace it, and add further files to this folder. `hone "
-         "task\n"
-         "show` prints the task, `hone eval` the speed-ups; doc/design.md, section 5, has the "
-         "rules.\n\n"
-         "## Algorithm Design\n"
-         "How the variant works. A block of device code, marked cuda, may precede the host "
-         "program;\n"
-         "the host program then calls launch(\"kernel\", [blocks], [threads], x, y, n). A block "
-         "marked\n"
-         "toml has settings, such as fast_math = true. One file can stand for many documents by a\n"
-         "sweep: see `hone corpus expand --help`.\n\n"
+  return "## Performance Analysis\nThis is the reference itself, so it is 1.00 times as fast.\n"
+         "## Algorithm Design\nThe operators stay as they are.\n"
          "## Code Implementation\n```python\n" +
          t.reference + (t.reference.ends_with('\n') ? "" : "\n") + "```\n";
+}
+
+std::string guide(const task& t) {
+  return "# Variants of " + t.name + "\n\nEach file in corpus/" + t.name +
+         " is a variant: a document with three sections. The policy learns from\nall of them, and "
+         "from the explanations as well as from the code.\n\n"
+         "- Performance Analysis: what the variant gains or loses, in a sentence or two.\n"
+         "- Algorithm Design: how it works.\n"
+         "- Code Implementation: a block marked python with the host program, which calls\n"
+         "  launch(\"kernel\", [blocks], [threads], x, y, n) for kernels of a block marked cuda "
+         "before it.\n"
+         "  A block marked toml has settings, such as fast_math = true.\n\n"
+         "One file can stand for many variants by a sweep (`hone corpus expand --help`). The rules "
+         "are in\ndoc/design.md, section 5. `hone task show` prints the task, `hone eval` "
+         "the speed-ups.\n";
 }
 
 int make_folder(const init_arguments& a) {
@@ -88,6 +91,7 @@ int make_folder(const init_arguments& a) {
   const fs::path documents = folder / "corpus" / made.name;
   fs::create_directories(documents);
   write_text(documents / "the_reference.md", example_document(made));
+  write_text(folder / "README.md", guide(made));
   const bool has_gpu = !find_devices().gpus.empty();
   write_text(folder / "run.toml", configuration_text(folder, made.name, has_gpu));
   const std::string shown = a.directory;

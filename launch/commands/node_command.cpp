@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "actors/error_text.hpp"
 #include "actors/node.hpp"
 #include "actors/telemetry.hpp"
 #include "evaluation/devices.hpp"
@@ -269,7 +270,7 @@ class membership {
       log("the run at " + a_.head.address + " has ended");
       return 0;
     }
-    log("this node failed: " + system_->render(reason));
+    log("this node failed: " + text_of(*system_, reason));
     return 1;
   }
 

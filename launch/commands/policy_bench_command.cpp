@@ -4,8 +4,11 @@
 #include <memory>
 #include <random>
 
+#include "evaluation/devices.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/dtype_option.hpp"
 #include "launch/printing.hpp"
+#include "launch/slow_notice.hpp"
 #include "policy/network/decoder_weights.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
@@ -21,7 +24,8 @@ using seconds = std::chrono::duration<double>;
 
 struct policy_bench_options {
   std::string folder;
-  std::string device = "cuda";
+  std::string device;  // empty: a GPU if there is one, otherwise the CPU
+  compute_dtype dtype = compute_dtype::automatic;
   bool random_weights = false;
   std::int64_t slots = 64;
   std::int64_t prompt_tokens = 512;
@@ -48,7 +52,7 @@ class policy_bench {
   explicit policy_bench(const policy_bench_options& options)
       : options_(options),
         folder_(options.folder),
-        config_(decoder_config::load(folder_ / "config.json")),
+        config_(load_config_for(options.device, folder_, options.dtype)),
         random_(1) {
     options_.group = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(options.group, 1, std::max<std::int64_t>(1, options.slots)));
@@ -156,8 +160,8 @@ class policy_bench {
     o.device = options_.device;
     trainer learner(folder_, options_.random_weights, o);
     const bool is_distant = !are_same_device(options_.device, options_.hand_over_to);
-    const auto sampler =
-        make_model_sampler(folder_, options_.hand_over_to, sampling(options_.new_tokens), {});
+    const auto sampler = make_model_sampler(folder_, options_.hand_over_to, options_.dtype,
+                                            sampling(options_.new_tokens), {});
     const std::vector<sft_example> examples = {{tokens(32), tokens(32)}};
     std::vector<double> ms;
     for (std::uint64_t version = 1; version <= 7; ++version) {
@@ -193,6 +197,7 @@ class policy_bench {
   ordered_json train(std::int64_t batch, bool supervised) {
     trainer::options o;
     o.device = options_.device;
+    o.dtype = options_.dtype;
     o.micro_batch_tokens = options_.micro_batch_tokens;
     o.recompute = options_.recompute ? recomputation::logits_and_layers : recomputation::logits;
     o.more_devices = options_.data_parallel;
@@ -283,7 +288,9 @@ void add_policy_bench_command(CLI::App& policy, command_action& action) {
   bench->add_option("folder", options->folder, "Hugging Face folder")
       ->required()
       ->check(CLI::ExistingDirectory);
-  bench->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER");
+  bench->add_option("--device", options->device,
+                    "cpu, cuda or cuda:NUMBER; by default a GPU if there is one");
+  add_dtype_option(*bench, options->dtype);
   bench->add_flag("--random-weights", options->random_weights,
                   "draw the weights, for a folder that has only a shape");
   bench->add_option("--slots", options->slots, "sequences sampled at once; 0: no sampling");
@@ -307,6 +314,12 @@ void add_policy_bench_command(CLI::App& policy, command_action& action) {
   bench->add_flag("--json", options->json, "print a JSON object");
   bench->callback([options, &action] {
     action = [options] {
+      if (options->device.empty()) options->device = find_devices().gpus.empty() ? "cpu" : "cuda";
+      const slow_notice notice([&] {
+        return "measuring " + options->folder + " on " + options->device + ", about " +
+               fixed(options->seconds, 0) +
+               " s for each measurement and as long as a step may take";
+      });
       const ordered_json results = policy_bench(*options).run();
       if (options->json) {
         std::cout << one_line(results) << "\n";

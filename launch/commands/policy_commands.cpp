@@ -5,8 +5,10 @@
 
 #include "launch/chat_templates.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/dtype_option.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "launch/slow_notice.hpp"
 #include "policy/network/decoder_weights.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/sampling/completion_sampler.hpp"
@@ -23,6 +25,7 @@ struct policy_options {
   // What follows is of `hone policy sample`.
   std::string prompt;
   std::string device = "cpu";
+  compute_dtype dtype = compute_dtype::automatic;
   std::uint32_t samples = 1;
   bool stops_at_program = false;
   generation_options generation;
@@ -111,6 +114,9 @@ void print(const policy_facts& p) {
   };
   line("weights", fixed(static_cast<double>(p.parameters) / 1e6, 1) + " million in " + c.dtype +
                       ", all finite");
+  if (c.dtype != "float32")
+    line("",
+         "computed in " + c.dtype + " on GPUs and in float32 on CPUs, unless policy.dtype is set");
   line("shape", std::to_string(c.layers) + " layers of " + std::to_string(c.width) + ", " +
                     std::to_string(c.heads) + " heads (" + std::to_string(c.kv_heads) +
                     " of keys and values), a context of " + std::to_string(c.context));
@@ -151,10 +157,11 @@ int check_policy(const policy_options& options) {
 
 int sample_policy(const policy_options& options) {
   const auto sampler = make_model_sampler(
-      options.folder, options.device, options.generation,
+      options.folder, options.device, options.dtype, options.generation,
       {find_chat_format(options.folder, options.format), options.stops_at_program});
   sampler->load(options.folder, 0);
   sampler->submit({.ticket = 0, .text = read_text(options.prompt), .samples = options.samples});
+  const slow_notice notice([&] { return "sampling on " + options.device; });
   std::vector<completion_sampler::finished_prompt> done;
   while (done.empty()) done = sampler->step();
   const auto& completions = done.front().completions;
@@ -171,6 +178,9 @@ int sample_policy(const policy_options& options) {
     if (completions.size() > 1)
       std::cout << (i > 0 ? "\n" : "") << "--- " << i + 1 << " of " << completions.size() << "\n";
     std::cout << text << (text.ends_with('\n') ? "" : "\n");
+    if (how.truncated)
+      std::cerr << "hone: the answer is cut off at --max-new-tokens "
+                << options.generation.max_new_tokens << "\n";
   }
   return 0;
 }
@@ -228,6 +238,7 @@ void add_policy_commands(CLI::App& app, command_action& action) {
                    "end an answer behind its python block");
   sample->add_option("--seed", options->generation.seed, "of the draws");
   sample->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER");
+  add_dtype_option(*sample, options->dtype);
   sample->callback([options, &action] { action = [options] { return sample_policy(*options); }; });
   add_policy_bench_command(*group, action);
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "actors/error_text.hpp"
 #include "launch/cluster/cluster.hpp"
 #include "launch/commands/cluster_view.hpp"
 #include "launch/commands/commands.hpp"
@@ -230,7 +231,7 @@ int status(const status_arguments& a) {
   caf::scoped_actor self(system);
   self->request(node, answer_limit, status_atom_v)
       .receive([&](const std::vector<node_status_record>& nodes) { all = nodes; },
-               [&](const caf::error& e) { problem = system.render(e); });
+               [&](const caf::error& e) { problem = text_of(system, e); });
   if (!problem.empty())
     throw std::runtime_error(head.address + ": the node sent no status (" + problem + ")");
   if (a.json) {

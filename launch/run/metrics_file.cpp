@@ -1,12 +1,11 @@
 #include "launch/run/metrics_file.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "messages/names.hpp"
 #include "process/cut_line.hpp"
+#include "process/write_failure.hpp"
 
 namespace hone {
 
@@ -24,9 +23,7 @@ void metrics_file::write(const version_record& version, const learned_step& lear
   for (const auto& [name, value] : learned.numbers) line[name] = value;
   errno = 0;
   out_ << line.dump() << std::endl;
-  if (!out_)
-    throw std::runtime_error(path_.string() + ": cannot be written" +
-                             (errno != 0 ? " (" + std::string(std::strerror(errno)) + ")" : ""));
+  if (!out_) throw std::runtime_error(write_failure(path_));
 }
 
 }  // namespace hone

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "launch/printing.hpp"
+#include "launch/run/run_activity.hpp"
 #include "messages/clock.hpp"
 #include "messages/names.hpp"
 
@@ -18,6 +19,7 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 
 constexpr auto line_interval = std::chrono::seconds(10);
+constexpr double quick_report_s = 3;
 
 double seconds_since(clock_type::time_point t) {
   return std::chrono::duration<double>(clock_type::now() - t).count();
@@ -76,16 +78,31 @@ std::size_t in_flight(const node_snapshot& snapshot, const std::string& room) {
   return sum;
 }
 
+// Returns for how long the learner has been too busy to report, or 0 if it is not.
+double busy_s_of_learner(const node_snapshot& snapshot) {
+  for (const auto& [name, status] : snapshot.actors) {
+    if (view(status->getRoom()) != "learner") continue;
+    const auto heard = snapshot.heard.find(name);
+    const double s = heard == snapshot.heard.end() ? 0 : seconds_since(heard->second);
+    return s > quick_report_s ? s : 0;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string activity_text(const node_snapshot& snapshot) {
-  if (number_of(snapshot, "learner", "steps") == 0) return "the run starts";
+  if (number_of(snapshot, "learner", "steps") == 0)
+    return "the run starts: the learner loads the policy, or makes its first update";
+  const double busy_s = busy_s_of_learner(snapshot);
   const std::size_t written = in_flight(snapshot, "generator");
   const std::size_t judged = in_flight(snapshot, "pool");
   const bool supervised =
       number_of(snapshot, "learner", "stage") == static_cast<double>(Stage::SFT);
   std::string text;
-  if (supervised && number_of(snapshot, "learner", "waits_for_corpus") > 0) {
+  if (busy_s > 0) {
+    text = "the learner has trained for " + clock_text(busy_s) + " without a pause";
+  } else if (supervised && number_of(snapshot, "learner", "waits_for_corpus") > 0) {
     text = "the learner waits for documents of the corpus";
   } else if (supervised || in_flight(snapshot, "learner") == 0) {
     text = "the learner trains";
@@ -94,6 +111,8 @@ std::string activity_text(const node_snapshot& snapshot) {
   }
   if (written > 0) text += ", " + std::to_string(written) + " samples are being written";
   if (judged > 0) text += ", " + std::to_string(judged) + " evaluations are under way";
+  for (const auto& [name, usage] : activity_of(snapshot).endpoints)
+    text += "; " + name + ": " + describe(usage);
   return text;
 }
 
@@ -102,7 +121,8 @@ progress_view::progress_view()
       started_(clock_type::now()),
       last_line_(clock_type::now() - line_interval),
       pace_({}),
-      tokens_at_(clock_type::now()) {}
+      tokens_at_(clock_type::now()),
+      trained_at_(tokens_at_) {}
 
 void progress_view::expect(std::map<Stage, stage_work> work) {
   const std::lock_guard hold(lock_);
@@ -127,9 +147,15 @@ std::string progress_view::summarise(const node_snapshot& snapshot) const {
   const auto run_left = pace_.run_left_s();
   if (stage_left) text += "  " + clock_text(*stage_left) + " left in the stage";
   if (run_left) text += ", " + clock_text(*run_left) + " in the run";
+  const double updates = number_of(snapshot, "learner", "updates");
+  if (stage == Stage::SFT && updates > 0) {
+    text += "  update " + fixed(updates, 0);
+    if (training_rate_ > 0) text += ", " + fixed(training_rate_, 0) + " tokens/s";
+    text += ", loss " + fixed(number_of(snapshot, "learner", "loss"), 4);
+  }
   const double valid = number_of(snapshot, "learner", "validation_ok");
   if (valid > 0) text += "  held-out " + percent(valid) + " ok";
-  if (tokens_per_second_ > 0) text += "  " + fixed(tokens_per_second_, 0) + " tokens/s";
+  if (writing_rate_ > 0) text += "  writing " + fixed(writing_rate_, 0) + " tokens/s";
   return text;
 }
 
@@ -159,18 +185,25 @@ void progress_view::measure_pace(const node_snapshot& snapshot) {
     const double ends_s = number_of(snapshot, "learner", "stage_ends_s");
     std::optional<double> limit_s;
     if (ends_s > 0) limit_s = ends_s - static_cast<double>(unix_ms()) / 1e3;
-    pace_.observe({static_cast<Stage>(static_cast<int>(number_of(snapshot, "learner", "stage"))),
-                   number_of(snapshot, "learner", "step"), steps, limit_s,
-                   number_of(snapshot, "learner", "waits_for_corpus") == 0},
-                  seconds_since(started_));
+    pace_.observe(
+        {static_cast<Stage>(static_cast<int>(number_of(snapshot, "learner", "stage"))),
+         number_of(snapshot, "learner", "step") + number_of(snapshot, "learner", "part_of_step"),
+         steps, limit_s, number_of(snapshot, "learner", "waits_for_corpus") == 0},
+        seconds_since(started_));
   }
-  const double tokens = number_of(snapshot, "generator", "tokens");
   const double span = seconds_since(tokens_at_);
-  if (span >= 2) {
-    tokens_per_second_ = (tokens - tokens_) / span;
-    tokens_ = tokens;
-    tokens_at_ = clock_type::now();
+  if (span < 2) return;
+  const double written = number_of(snapshot, "generator", "tokens");
+  const double trained = number_of(snapshot, "learner", "trained_tokens");
+  writing_rate_ = (written - written_) / span;
+  // A busy learner has not reported, so its number stays until it does.
+  if (trained != trained_) {
+    training_rate_ = (trained - trained_) / seconds_since(trained_at_);
+    trained_ = trained;
+    trained_at_ = clock_type::now();
   }
+  written_ = written;
+  tokens_at_ = clock_type::now();
 }
 
 void progress_view::show(const node_snapshot& snapshot) {

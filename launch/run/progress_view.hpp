@@ -35,10 +35,14 @@ class progress_view {
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point last_line_;
   run_pace pace_;
-  // The number of tokens that all generators had written at `tokens_at_`, and the rate until then.
-  double tokens_ = 0;
-  double tokens_per_second_ = 0;
+  // The numbers of tokens that all generators had written at `tokens_at_` and the learner had
+  // trained on at `trained_at_`, and the rates until then, in tokens per second.
+  double written_ = 0;
+  double writing_rate_ = 0;
+  double trained_ = 0;
+  double training_rate_ = 0;
   std::chrono::steady_clock::time_point tokens_at_;
+  std::chrono::steady_clock::time_point trained_at_;
 };
 
 // Returns what a run does at present and what the learner therefore waits for, such as "the learner

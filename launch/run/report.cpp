@@ -44,7 +44,7 @@ class reporter {
  public:
   explicit reporter(const std::filesystem::path& pool) : found_(read_results(pool)) {}
 
-  run_report make(const std::map<std::string, double>& busy, double seconds, bool is_resumed) {
+  run_report make(const run_activity& activity, double seconds, bool is_resumed) {
     const auto is_made_up = [](const std::string& type) {
       return device_kind_of(type) == "simulated";
     };
@@ -55,7 +55,7 @@ class reporter {
     print_validations();
     text_ += describe_comparison(found_, json_);
     text_ += describe_held_out(found_, json_);
-    print_busy(busy, seconds, is_resumed);
+    text_ += describe_activity(activity, seconds, is_resumed, json_);
     print_counts(is_resumed ? 0 : seconds / 3600);
     return {text_, json_};
   }
@@ -69,7 +69,7 @@ class reporter {
          pad("speed-up", 11, true) + pad("measured", 10, true) + pad("tried", 8, true) +
          pad("ok", 7, true) + "   best variant");
     json_["tasks"] = ordered_json::array();
-    std::size_t not_in_corpus = 0;
+    std::map<std::string_view, std::size_t> origins;  // of the best variants
     std::size_t measured_once = 0;
     std::size_t solved = 0;
     std::map<std::string, place> in_order;
@@ -86,7 +86,7 @@ class reporter {
         const std::string id = to_string(variant_id(row.best->getVariantId()));
         const later_measurements later = measured_later(*row.best);
         ++solved;
-        not_in_corpus += row.in_corpus ? 0 : 1;
+        ++origins[origin_of(row)];
         measured_once += later.count == 0 ? 1 : 0;
         text +=
             pad(fixed(reference_us(shown), 1) + " us", 12, true) +
@@ -94,7 +94,7 @@ class reporter {
             pad(fixed(later.count > 0 ? later.speedup : row.best->getScore(), 2) + "x", 11, true) +
             pad(later.count > 0 ? "1 + " + std::to_string(later.count) : "once", 10, true) +
             pad(std::to_string(row.tried), 8, true) + pad(std::to_string(row.ok), 7, true) + "   " +
-            id.substr(0, 10) + (row.in_corpus ? "" : "  not in the corpus") +
+            id.substr(0, 10) + (row.in_corpus ? "" : "  " + std::string(origin_of(row))) +
             (row.best->getScore() < 1 ? "  slower than the reference" : "");
         entry.update({{"reference_us", reference_us(shown)},
                       {"best_us", candidate_us(shown)},
@@ -103,7 +103,8 @@ class reporter {
                        later.count > 0 ? ordered_json(later.speedup) : ordered_json(nullptr)},
                       {"later_measurements", later.count},
                       {"best", id},
-                      {"best_in_corpus", row.in_corpus}});
+                      {"best_in_corpus", row.in_corpus},
+                      {"best_is_reference", row.is_reference}});
       } else {
         text += pad(std::to_string(row.tried), 53, true) + pad(std::to_string(row.ok), 7, true) +
                 (row.ok > 0 ? "   not timed" : "   none");
@@ -112,16 +113,24 @@ class reporter {
       print_fixed_tensors(where.task, entry);
       json_["tasks"].push_back(entry);
     }
-    if (solved > 0)
-      line("  " + std::to_string(solved - not_in_corpus) + " of " + std::to_string(solved) +
-           " best variants are documents of the corpus, " + std::to_string(not_in_corpus) +
-           " are new");
-    if (solved > 0)
-      line(
-          "  a speed-up is the median of the measurements after the one that made the variant the "
-          "best" +
-          (measured_once > 0 ? "; " + counted(measured_once, "variant") + " had none" : ""));
+    if (solved > 0) print_origins(solved, origins, measured_once);
     line();
+  }
+
+  static std::string_view origin_of(const task_row& row) {
+    return row.in_corpus ? "of the corpus" : row.is_reference ? "the reference itself" : "new";
+  }
+
+  void print_origins(std::size_t solved, std::map<std::string_view, std::size_t>& origins,
+                     std::size_t measured_once) {
+    line("  of " + counted(solved, "best variant") + ": " +
+         std::to_string(origins["of the corpus"]) + " of the corpus, " +
+         std::to_string(origins["the reference itself"]) + " the reference itself, " +
+         std::to_string(origins["new"]) + " new");
+    line(
+        "  a speed-up is the median of the measurements after the one that made the variant the "
+        "best" +
+        (measured_once > 0 ? "; " + counted(measured_once, "variant") + " had none" : ""));
   }
 
   void print_fixed_tensors(const task_id& of, ordered_json& entry) {
@@ -239,7 +248,8 @@ class reporter {
     for (std::size_t i = 0; i < sample_sources; ++i) {
       const sample_sums& its = row.by_source.at(i);
       constexpr std::array<const char*, sample_sources> said = {
-          "an exemplar that was shown", "of the corpus", "known from before", "new"};
+          "none",          "an exemplar that was shown", "of the corpus",
+          "the reference", "known from before",          "new"};
       text += std::string(i > 0 ? "," : "") + " " + percent(judged > 0 ? its.samples / judged : 0) +
               " " + said.at(i);
     }
@@ -321,20 +331,6 @@ class reporter {
     }
   }
 
-  void print_busy(const std::map<std::string, double>& busy, double seconds, bool is_resumed) {
-    if (busy.empty()) return;
-    std::string shares;
-    json_["busy"] = ordered_json::object();
-    for (const auto& [room, share] : busy) {
-      shares += "  " + room + " " + percent(share);
-      json_["busy"][room] = share;
-    }
-    line("Busy shares over " + fixed(seconds, 0) + " s" +
-         (is_resumed ? ", since the run was resumed" : ""));
-    line(shares);
-    json_["seconds"] = seconds;
-  }
-
   // `hours`: the time to which the counts refer; 0 if it is unknown.
   void print_counts(double hours) {
     const auto with_rate = [&](std::uint64_t count, const std::string& what) {
@@ -364,9 +360,9 @@ class reporter {
          std::to_string(found_.infrastructure) + " failed by the infrastructure");
     line("  " + with_rate(found_.judged, " programs judged") + "; " +
          with_rate(found_.timed, " of them timed") + "; " + std::to_string(found_.new_programs) +
-         " of them not in the corpus");
+         " of them new");
     if (found_.new_programs == 0 && found_.stages.size() > found_.stages.count("corpus"))
-      line("  no new program: whatever the policy wrote and was judged, the corpus has");
+      line("  no new program: all are of the corpus or a reference");
     line("  " + with_rate(found_.measurements, " measurements kept") +
          ", repeats and those of the comparison included");
     json_["samples"] = found_.samples;
@@ -391,9 +387,9 @@ class reporter {
 
 }  // namespace
 
-run_report make_report(const std::filesystem::path& pool, const std::map<std::string, double>& busy,
+run_report make_report(const std::filesystem::path& pool, const run_activity& activity,
                        double seconds, bool is_resumed) {
-  return reporter(pool).make(busy, seconds, is_resumed);
+  return reporter(pool).make(activity, seconds, is_resumed);
 }
 
 }  // namespace hone

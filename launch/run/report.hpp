@@ -1,9 +1,10 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "launch/run/run_activity.hpp"
 
 namespace hone {
 
@@ -15,11 +16,11 @@ struct run_report {
   nlohmann::ordered_json json;
 };
 
-// Makes the report of a run from its pool, which may be open for writing elsewhere. `busy` holds
-// the busy share of each room ("generator", "learner", ...); if it is empty, the report has no busy
-// shares. `seconds` is the time to which the shares refer. The report of a resumed run has no rates
-// per hour, because the pool also holds results from before the resumption. Throws pool_error.
-run_report make_report(const std::filesystem::path& pool, const std::map<std::string, double>& busy,
+// Makes the report of a run from its pool, which may be open for writing elsewhere, and from the
+// activity of its actors, which may be empty. `seconds` is the time to which that refers. The
+// report of a resumed run has no rates per hour, because the pool also holds results from before
+// the resumption. Throws pool_error.
+run_report make_report(const std::filesystem::path& pool, const run_activity& activity,
                        double seconds, bool is_resumed);
 
 }  // namespace hone

@@ -12,9 +12,9 @@
 #include <optional>
 #include <set>
 
+#include "actors/error_text.hpp"
 #include "launch/core_wait.hpp"
 #include "launch/printing.hpp"
-#include "launch/run/busy_shares.hpp"
 #include "launch/run/length_check.hpp"
 #include "launch/run/metrics_file.hpp"
 #include "launch/run/progress_view.hpp"
@@ -30,6 +30,7 @@
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
+#include "policy/work_progress.hpp"
 
 namespace hone {
 namespace {
@@ -195,6 +196,7 @@ class run_process {
     if (c_.policy.kind == "endpoint") read_endpoint_keys(c_.endpoints);
     c_.policy.chat = chat_format_of_run();
     if (c_.policy.kind != "model") return;
+    if (const std::string said = describe_dtype(c_); !said.empty()) view_.message(said);
     for (const std::string& warning : check_lengths(c_, tasks, prompts, documents).warnings)
       view_.message(warning);
   }
@@ -230,10 +232,10 @@ class run_process {
                 << joined(found.problems) << "\n";
       return 2;
     }
-    std::cout << print_configuration(c_, true) << "\n# " << c_.file.string()
-              << " is valid: " << counted(found.tasks, "task") << ", "
+    std::cout << "# " << c_.file.string() << " is valid: " << counted(found.tasks, "task") << ", "
               << counted(found.documents, "corpus document") << "\n";
     for (const std::string& note : found.notes) std::cout << "# " << note << "\n";
+    std::cout << "\n" << print_configuration(c_, true);
     return 0;
   }
 
@@ -274,6 +276,7 @@ class run_process {
     std::optional<bool> finished;
     std::string fatal;
     bool stopping = false;
+    std::uint64_t done = 0;  // steps of the policy's work
     auto give_up = std::chrono::steady_clock::time_point::max();
     while (!finished && fatal.empty() && std::chrono::steady_clock::now() < give_up) {
       supervisor->receive([&](finish_atom, bool complete) { finished = complete; },
@@ -281,7 +284,7 @@ class run_process {
                           [&](const caf::down_msg& down) {
                             if (!stopping)
                               fatal = "an actor that the run cannot do without has failed: " +
-                                      system.render(down.reason);
+                                      text_of(system, down.reason);
                           },
                           [&](done_atom) {},  // a corpus group is durable
                           [&](corpus_atom, const std::string& type) { judge_corpus(type); },
@@ -289,9 +292,13 @@ class run_process {
                           caf::after(std::chrono::milliseconds(100)) >> [] {});
       if (was_asked_to_stop() && !stopping) {
         stopping = true;
-        give_up = std::chrono::steady_clock::now() + stop_limit;
         stop(actors);
+        give_up = std::chrono::steady_clock::now() + stop_limit;
       }
+      // An update may take longer than the limit.
+      const std::uint64_t now_done = progress_of_process();
+      if (stopping && now_done != done) give_up = std::chrono::steady_clock::now() + stop_limit;
+      done = now_done;
     }
     if (!fatal.empty()) {
       view_.message("hone: " + fatal +
@@ -317,7 +324,8 @@ class run_process {
 
   void stop(const run_actors& actors) {
     view_.message(
-        "stopping once the current step is committed; a second signal ends the run at once");
+        "stopping: what the policy has learned so far is committed after the current update; a "
+        "second signal ends the run at once");
     caf::anon_send(actors.pool, stop_atom_v);
     for (const generator_actor& generator : actors.generators)
       caf::anon_send(generator, stop_atom_v);
@@ -325,12 +333,12 @@ class run_process {
   }
 
   int report(double seconds) {
-    std::map<std::string, double> busy;
+    run_activity activity;
     {
       const std::lock_guard hold(snapshot_lock_);
-      busy = busy_shares(snapshot_);
+      activity = activity_of(snapshot_);
     }
-    const run_report made = make_report(folder_->pool(), busy, seconds, options_.resume);
+    const run_report made = make_report(folder_->pool(), activity, seconds, options_.resume);
     folder_->write("report.txt", made.text);
     folder_->write("report.json",
                    made.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");

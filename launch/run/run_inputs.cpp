@@ -217,10 +217,22 @@ std::vector<std::string> devices_of_generators(const configuration& c) {
   return of_generators;
 }
 
+std::string describe_dtype(const configuration& c) {
+  if (c.policy.kind != "model") return "";
+  const std::string folder = decoder_config::load(c.policy.folder + "/config.json").dtype;
+  const std::string used = load_config_for(c.policy.device, c.policy.folder, c.policy.dtype).dtype;
+  if (c.policy.device == "cpu" && used != "float32")
+    return "warning: policy.dtype is " + used +
+           ", in which a CPU computes about ten times slower than in float32";
+  return used == folder ? ""
+                        : "the policy's weights are " + folder + " and are computed in " + used;
+}
+
 std::unique_ptr<trainer> make_trainer(const configuration& c) {
   if (c.policy.kind != "model") return nullptr;
   trainer::options o;
   o.device = c.policy.device;
+  o.dtype = c.policy.dtype;
   o.more_devices = c.policy.data_parallel;
   o.optimizer = c.optimizer;
   o.seed = c.seed;

@@ -61,6 +61,10 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_ta
 // Returns the device of each generator.
 std::vector<std::string> devices_of_generators(const configuration& c);
 
+// Returns a sentence if the policy is computed in another type than its weights have, or in one
+// that is slow on its device; otherwise nothing. Throws policy_error.
+std::string describe_dtype(const configuration& c);
+
 // Opens the policy for training. Returns null for the teacher and a scripted policy. Throws
 // policy_error.
 std::unique_ptr<trainer> make_trainer(const configuration& c);

@@ -10,6 +10,7 @@
 #include "messages/names.hpp"
 #include "storage/inspection.hpp"
 #include "tasks/task_file.hpp"
+#include "tasks/variant_document.hpp"
 
 namespace hone {
 namespace {
@@ -49,6 +50,10 @@ class results_reader {
       found_.names[task_id(t->getId())] = std::string(view(t->getName()));
       ++found_.tasks_of_name[std::string(view(t->getName()))];
       const task parsed = from_record(*t);
+      variant_document reference;
+      reference.python = parsed.reference;
+      references_.insert(
+          variant_id(make_variant(parsed.id, print_variant_document(reference))->getId()));
       if (std::string fixed = fixed_tensors(parsed); !fixed.empty())
         found_.fixed[parsed.id] = std::move(fixed);
       if (t->getHeldOut()) held_out_.emplace(parsed.id, parsed.tier);
@@ -102,7 +107,10 @@ class results_reader {
     found_.timed = newest.timed;
     found_.new_programs = newest.new_programs;
     for (auto& [where, row] : found_.tasks) {
-      if (row.best) row.in_corpus = corpus_variants_.contains(variant_id(row.best->getVariantId()));
+      if (!row.best) continue;
+      const variant_id best(row.best->getVariantId());
+      row.in_corpus = corpus_variants_.contains(best);
+      row.is_reference = references_.contains(best);
     }
   }
 
@@ -128,7 +136,8 @@ class results_reader {
       return;
     }
     ++counts.judged;
-    counts.new_programs += corpus_variants_.contains(key.variant) ? 0 : 1;
+    const bool is_old = corpus_variants_.contains(key.variant) || references_.contains(key.variant);
+    counts.new_programs += is_old ? 0 : 1;
     counts.timed += e.getMeasurements().size() > 0 ? 1 : 0;
     ++row.tried;
     if (e.getOutcome() != Outcome::OK) return;
@@ -154,9 +163,11 @@ class results_reader {
     found_.waiting_variants = variants - found_.evaluated_variants - found_.compared_variants;
   }
 
-  sample_source source_of(const compact_group::rollout& rollout) const {
-    return rollout.is_shown                             ? sample_source::shown
+  sample_source source_of(const compact_group::rollout& rollout, Outcome outcome) const {
+    return outcome == Outcome::UNPARSABLE               ? sample_source::none
+           : rollout.is_shown                           ? sample_source::shown
            : corpus_variants_.contains(rollout.variant) ? sample_source::corpus
+           : references_.contains(rollout.variant)      ? sample_source::reference
            : written_.contains(rollout.variant)         ? sample_source::known
                                                         : sample_source::fresh;
   }
@@ -222,7 +233,7 @@ class results_reader {
       if (outcome != Outcome::OK) found_.unlearned.emplace(rollout.variant, outcome);
       return;
     }
-    const sample_source source = source_of(rollout);
+    const sample_source source = source_of(rollout, outcome);
     row.by_source.at(static_cast<std::size_t>(source)).add(outcome);
     if (outcome == Outcome::OK && g.best_shown > 0) {
       ++row.gain.samples;
@@ -292,6 +303,7 @@ class results_reader {
   std::map<std::string, std::uint32_t> indices_;  // of device types
   std::unordered_map<outcome_key, known_outcome, hash_of_id> known_;
   variant_set corpus_variants_;
+  variant_set references_;
   variant_set written_;  // variants of the groups that were read so far
   run_results found_;
 };
@@ -299,8 +311,8 @@ class results_reader {
 }  // namespace
 
 std::string_view name_of(sample_source source) {
-  constexpr std::array<std::string_view, sample_sources> names = {"shown", "corpus", "known",
-                                                                  "new"};
+  constexpr std::array<std::string_view, sample_sources> names = {"no_program", "shown", "corpus",
+                                                                  "reference",  "known", "new"};
   return names.at(static_cast<std::size_t>(source));
 }
 

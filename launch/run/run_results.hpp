@@ -36,12 +36,14 @@ struct task_row {
   std::uint64_t ok = 0;             // and found ok
   record<schema::Evaluation> best;  // absent without an ok variant
   bool in_corpus = false;           // whether a corpus document holds the best variant
+  bool is_reference = false;        // whether the best variant is the reference itself
 };
 
-// Where the program of a sample comes from: an exemplar that its prompt shows; else a document of
-// the corpus; else an earlier group of the run; else it is new.
-enum class sample_source { shown, corpus, known, fresh };
-inline constexpr std::size_t sample_sources = 4;
+// Where the program of a sample comes from, the first that applies: there is none; an exemplar that
+// its prompt shows; a document of the corpus; the task's reference; an earlier group of the run.
+// Otherwise it is new.
+enum class sample_source { none, shown, corpus, reference, known, fresh };
+inline constexpr std::size_t sample_sources = 6;
 std::string_view name_of(sample_source source);
 
 // Sums over samples.
@@ -121,8 +123,9 @@ struct run_results {
   std::uint64_t judged = 0;
   std::uint64_t unparsable = 0;
   std::uint64_t infrastructure = 0;
-  std::uint64_t timed = 0;         // among the judged, those with at least one measurement
-  std::uint64_t new_programs = 0;  // among the judged, those that no corpus document holds
+  std::uint64_t timed = 0;  // among the judged, those with at least one measurement
+  std::uint64_t new_programs =
+      0;  // among the judged, those that are neither of the corpus nor a reference
   std::uint64_t measurements = 0;  // repeats, and those of the comparison, included
   // The comparison's conclusive samples, by how they were written: of the tasks that the run learns
   // from, and of those that are held out.

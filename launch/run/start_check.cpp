@@ -1,6 +1,7 @@
 #include "launch/run/start_check.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -15,12 +16,14 @@
 #include "launch/printing.hpp"
 #include "launch/run/length_check.hpp"
 #include "launch/run/run_inputs.hpp"
+#include "launch/slow_notice.hpp"
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
+#include "policy/training/trainer.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -32,6 +35,7 @@ constexpr std::size_t few_documents = 8;
 constexpr double least_share_with_others = 0.1;
 // Tasks of which a dry run judges a document.
 constexpr std::size_t tried_tasks = 3;
+constexpr std::size_t read_documents = 50;  // whose lengths a dry run counts
 
 bool learns_from_corpus(const configuration& c) {
   return c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.stream.workers == 0;
@@ -90,6 +94,7 @@ class start_check {
       : c_(c), begin_to_wait_(std::move(begin_to_wait)) {}
 
   start_findings examine() {
+    const slow_notice notice([&] { return std::string("checking: ") + doing_.load(); });
     const auto tasks = attempt([&] { return load_tasks(c_); });
     const auto corpus = attempt([&] { return read_corpus(c_, tasks ? *tasks : task_table()); });
     std::vector<corpus_document> chosen;
@@ -100,13 +105,21 @@ class start_check {
     const auto prompts = attempt([&] { return load_prompts(c_); });
     if (tasks) found_.tasks = tasks->all().size();
     found_.documents = chosen.size();
+    doing_ = "judging documents";
     open_devices(tasks ? &*tasks : nullptr, chosen);
-    if (c_.policy.kind == "endpoint") attempt([&] { return read_endpoint_keys(c_.endpoints); });
+    if (c_.policy.kind == "endpoint") check_endpoints();
     if (c_.policy.kind == "model") {
       if (const auto chat = attempt([&] { return find_chat_format(c_); })) c_.policy.chat = *chat;
-      attempt([&] { return make_trainer(c_) != nullptr; });
+      if (const auto said = attempt([&] { return describe_dtype(c_); }); said && !said->empty())
+        found_.notes.push_back(*said);
+      doing_ = "opening the policy";
+      const auto learner = attempt([&] { return make_trainer(c_); });
+      doing_ = "comparing documents with the policy's context";
       if (tasks && prompts)
         attempt([&] { return compare_with_context(*tasks, **prompts, chosen), true; });
+      doing_ = "measuring an update of the policy";
+      if (learner && tasks && found_.problems.empty())
+        attempt([&] { return estimate_duration(**learner, *tasks, chosen), true; });
     }
     return std::move(found_);
   }
@@ -122,6 +135,16 @@ class start_check {
       auto& all = found_.problems;
       if (std::find(all.begin(), all.end(), problem) == all.end()) all.push_back(problem);
       return std::nullopt;
+    }
+  }
+
+  void check_endpoints() {
+    const auto keys = attempt([&] { return read_endpoint_keys(c_.endpoints); });
+    if (!keys) return;
+    for (const auto& [name, key] : *keys) {
+      if (const auto said =
+              attempt([&] { return check_endpoint(name, c_.endpoints.at(name), key); }))
+        found_.notes.push_back(*said);
     }
   }
 
@@ -174,6 +197,7 @@ class start_check {
     double samples = 0;
     for (const auto& [stage, work] : work_of_stages(c_, tasks, 1)) samples += work.samples;
     const double minutes = each / 60 / static_cast<double>(devices);
+    judging_minutes_ += minutes * (static_cast<double>(documents.size()) + samples);
     std::string estimate = "judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +
                            "): " + fixed(minutes * static_cast<double>(documents.size()), 1) +
                            " minutes for the corpus and " + fixed(minutes * samples, 1) +
@@ -186,15 +210,51 @@ class start_check {
     found_.notes.push_back(std::move(estimate));
   }
 
+  // Times an update with a document of typical length, and says how long the run would take.
+  void estimate_duration(trainer& learner, const task_table& tasks,
+                         const std::vector<corpus_document>& documents) {
+    const curriculum_options& plan = c_.learner.plan;
+    const bool trains = plan.sft.updates + plan.self_supervised.steps + plan.contrastive.steps > 0;
+    if (documents.empty() || !trains) return;  // a stream ends by time
+    std::size_t tokens = 0;
+    const std::size_t read = std::min(documents.size(), read_documents);
+    for (std::size_t i = 0; i < read; ++i)
+      tokens += learner.codec().encode_answer(documents[i].text).size();
+    const auto length = std::min<std::size_t>(longest_prompt_ + tokens / read,
+                                              static_cast<std::size_t>(learner.context()));
+    sft_example example{std::vector<token_id>(length / 2, 1),
+                        std::vector<token_id>(length - length / 2, 1)};
+    double each_s = 0;
+    for (int i = 0; i < 2; ++i) {  // the first makes buffers and kernels
+      const auto begin = std::chrono::steady_clock::now();
+      learner.sft_update({&example, 1}, 0, 1);
+      finish_policy_work(c_.policy.device);
+      each_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    const auto limited = [](double minutes, double limit) {
+      return limit > 0 ? std::min(minutes, limit) : minutes;
+    };
+    const double supervised = limited(
+        static_cast<double>(plan.sft.updates * plan.sft.batch) * each_s / 60, plan.sft.minutes);
+    double samples = 0;
+    for (const auto& [stage, work] : work_of_stages(c_, tasks, 1)) samples += work.samples;
+    found_.notes.push_back("expected duration here: about " +
+                           fixed(supervised + samples * each_s / 60 + judging_minutes_, 0) +
+                           " minutes, " + fixed(supervised, 1) + " of supervised training, " +
+                           fixed(samples * each_s / 60, 1) + " of training on samples, and " +
+                           fixed(judging_minutes_, 1) +
+                           " of judging, which may overlap; writing samples comes on top");
+  }
+
   void compare_with_context(const task_table& tasks, const prompt_template& prompts,
                             const std::vector<corpus_document>& documents) {
     length_findings lengths = check_lengths(c_, tasks, prompts, documents);
     append(found_.problems, std::move(lengths.problems));
     append(found_.notes, std::move(lengths.warnings));
     append(found_.notes, std::move(lengths.notes));
-    compare_with_memory(
-        decoder_config::load(std::filesystem::path(c_.policy.folder) / "config.json"),
-        static_cast<std::int64_t>(lengths.longest_prompt));
+    longest_prompt_ = lengths.longest_prompt;
+    compare_with_memory(load_config_for(c_.policy.device, c_.policy.folder, c_.policy.dtype),
+                        static_cast<std::int64_t>(lengths.longest_prompt));
   }
 
   static void append(std::vector<std::string>& to, std::vector<std::string>&& lines) {
@@ -245,7 +305,10 @@ class start_check {
   configuration c_;
   std::function<void(const std::string&)> begin_to_wait_;
   start_findings found_;
-  bool shares_gpu_ = false;  // a device judges on the policy's GPU
+  std::atomic<const char*> doing_ = "reading tasks and documents";
+  double judging_minutes_ = 0;
+  std::size_t longest_prompt_ = 0;  // tokens
+  bool shares_gpu_ = false;         // a device judges on the policy's GPU
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "network/blocking_io.hpp"
 #include "network/files/offered_folder.hpp"
+#include "process/write_failure.hpp"
 
 namespace hone {
 namespace {
@@ -160,14 +161,13 @@ bool folder_copy::is_there() const {
 
 void folder_copy::close_file() {
   if (fsync(out_.get()) != 0 || close(out_.release()) != 0)
-    throw copy_refused((unfinished_ / std::string(view(file().getName()))).string() +
-                       ": cannot be written");
+    throw copy_refused(write_failure(unfinished_ / std::string(view(file().getName()))));
 }
 
 void folder_copy::create_file() {
   const auto path = unfinished_ / std::string(view(file().getName()));
   out_.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!out_) throw copy_refused(path.string() + ": cannot be written");
+  if (!out_) throw copy_refused(write_failure(path));
   share(path);
 }
 
@@ -265,8 +265,7 @@ void folder_copy::write_piece() {
     const ssize_t count =
         write(out_.get(), bytes_.data() + done, std::min(size_ - done, bytes_per_write));
     if (count < 0)
-      throw copy_refused((unfinished_ / std::string(view(file().getName()))).string() +
-                         ": cannot be written");
+      throw copy_refused(write_failure(unfinished_ / std::string(view(file().getName()))));
     done += static_cast<std::size_t>(count);
   }
 }

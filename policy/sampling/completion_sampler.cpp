@@ -13,9 +13,9 @@ namespace {
 
 class model_sampler final : public completion_sampler {
  public:
-  model_sampler(const std::filesystem::path& policy, std::shared_ptr<const text_codec> codec,
-                std::string device, const generation_options& options)
-      : config_(decoder_config::load(policy / "config.json")),
+  model_sampler(decoder_config config, std::shared_ptr<const text_codec> codec, std::string device,
+                const generation_options& options)
+      : config_(std::move(config)),
         codec_(std::move(codec)),
         device_(std::move(device)),
         slots_(options.slots),
@@ -169,6 +169,7 @@ class scripted_sampler final : public completion_sampler {
 
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
                                                        const std::string& device,
+                                                       compute_dtype dtype,
                                                        generation_options options,
                                                        const answer_format& format) {
   const auto codec = std::make_shared<const text_codec>(text_codec::load(policy, format.chat));
@@ -179,7 +180,8 @@ std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::pa
       return codec->decode({tokens.back()}).find('`') != std::string::npos &&
              ends_with_program(codec->decode(tokens));
     };
-  return std::make_unique<model_sampler>(policy, codec, device, options);
+  return std::make_unique<model_sampler>(load_config_for(device, policy, dtype), codec, device,
+                                         options);
 }
 
 std::unique_ptr<completion_sampler> make_teacher_sampler(teacher::settings settings) {

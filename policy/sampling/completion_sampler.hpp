@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "policy/sampling/endpoint_usage.hpp"
 #include "policy/sampling/generation.hpp"
 #include "policy/text/text_codec.hpp"
 #include "tasks/teaching/teacher.hpp"
@@ -55,6 +57,9 @@ class completion_sampler {
   // Returns the number of samples that could start without waiting for a slot.
   virtual std::size_t free_slots() const = 0;
   virtual std::uint64_t tokens_generated() const = 0;
+
+  // Returns what servers have been asked, by the name of the endpoint.
+  virtual std::map<std::string, endpoint_usage> usage() const { return {}; }
 };
 
 // How a model's prompts and answers are written.
@@ -67,6 +72,7 @@ struct answer_format {
 // `options.end_tokens`; `format` sets `options.is_complete`. Throws policy_error.
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
                                                        const std::string& device,
+                                                       compute_dtype dtype,
                                                        generation_options options,
                                                        const answer_format& format);
 

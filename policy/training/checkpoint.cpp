@@ -10,6 +10,7 @@
 #include "messages/plain_message.hpp"
 #include "policy/files.hpp"
 #include "process/sync_to_disk.hpp"
+#include "process/write_failure.hpp"
 
 namespace hone {
 namespace {
@@ -65,7 +66,7 @@ void save_whole(const std::filesystem::path& folder, const training_progress& pr
     std::ofstream out(unfinished / "checkpoint.json");
     out << index.dump(1) << "\n";
     out.close();
-    if (!out) throw policy_error((unfinished / "checkpoint.json").string() + ": cannot be written");
+    if (!out) throw policy_error(write_failure(unfinished / "checkpoint.json"));
     sync(unfinished / "checkpoint.json");
     sync(unfinished);
     std::filesystem::rename(unfinished, folder);

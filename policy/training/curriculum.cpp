@@ -144,6 +144,15 @@ std::int64_t curriculum::sft_updates_left_in_step() const {
          sft_updates_;
 }
 
+double curriculum::part_of_sft_step() const {
+  const auto planned = static_cast<double>(options_.sft.updates_per_step);
+  return planned > 0 ? static_cast<double>(sft_updates_ - updates_at_step_begin_) / planned : 0;
+}
+
+std::uint64_t curriculum::tokens_trained_on() const {
+  return trainer_ ? trainer_->tokens_trained_on() : 0;
+}
+
 double curriculum::sft_update() {
   if (!stage_began_) stage_began_ = std::chrono::steady_clock::now();
   if (!trainer_) {

@@ -150,6 +150,11 @@ class curriculum {
   // the update; 0 for a scripted policy.
   double sft_update();
   std::int64_t sft_updates_left_in_step() const;
+  std::int64_t sft_updates() const { return sft_updates_; }
+  // Returns the share of the current step's updates that have been made.
+  double part_of_sft_step() const;
+  // Returns the tokens that this process has trained on; 0 without a trainer.
+  std::uint64_t tokens_trained_on() const;
   // Returns true if an update was made since the last version.
   bool has_new_updates() const { return sft_updates_ > updates_at_version_; }
   // Ends a step of the `sft` stage, or interrupts it if updates are left: it then goes on after

@@ -55,7 +55,7 @@ struct trainer::state {
   state(const std::filesystem::path& folder, const options& o)
       : chosen(o),
         policy(folder),
-        network(decoder_config::load(folder / "config.json"), o.adapters.scale()),
+        network(load_config_for(o.device, folder, o.dtype), o.adapters.scale()),
         codec(text_codec::load(folder, o.chat)),
         random(o.seed) {
     add_replica(o.device);

@@ -55,6 +55,7 @@ class trainer {
  public:
   struct options {
     std::string device = "cpu";
+    compute_dtype dtype = compute_dtype::automatic;
     // Devices that hold a copy of the weights and compute a part of every update beside `device`.
     // The optimizer's state is divided among all of them. What an update computes differs from that
     // of one device by rounding alone.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "launch/run/run_inputs.hpp"
 #include "tasks/format_error.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -172,6 +174,33 @@ TEST_F(ConfigurationFile, AWrongOverrideIsBlamedAndNotTheFile) {
                              HasSubstr("at most 1"), testing::Not(HasSubstr("run.toml"))));
   EXPECT_THAT(refusal(least_ + "[generation]\ntop_p = 1.5\n", {"pool.max_lag=1"}),
               HasSubstr("run.toml:4"));
+}
+
+TEST_F(ConfigurationFile, EveryWrongKeyIsReported) {
+  const std::string wrong =
+      refusal(least_ + "[pool]\nmaxlag = 5\nmax_lag = -1\n[generation]\ntop_p = \"x\"\n[pol]\n");
+  for (const char* one :
+       {"pool.maxlag: unknown key", "pool.max_lag: is -1", "generation.top_p:", "pol: unknown key"})
+    EXPECT_THAT(wrong, HasSubstr(one));
+  EXPECT_EQ(std::count(wrong.begin(), wrong.end(), '\n'), 3);
+  const std::string contradicting =
+      refusal(least_, {"policy.kind=other", "prompt.format=other", "node.devices=[\"other\"]"});
+  for (const char* one : {"--set policy.kind=other: ", "--set prompt.format=other: ",
+                          "--set node.devices=[\"other\"]: "})
+    EXPECT_THAT(contradicting, HasSubstr(one));
+}
+
+TEST_F(ConfigurationFile, TheLastOverrideOfAKeyIsBlamed) {
+  EXPECT_THAT(refusal(least_, {"pool.max_lag=1", "pool.max_lag=x"}),
+              testing::StartsWith("--set pool.max_lag=x: "));
+}
+
+TEST_F(ConfigurationFile, PathsOfOverridesAreRelativeToTheCurrentFolder) {
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(load(least_, {"tasks.folder=\"mine\""}).tasks.folder, here + "/mine");
+  EXPECT_EQ(load(least_, {"tasks={folder=\"mine\"}"}).tasks.folder, here + "/mine");
+  EXPECT_EQ(load(least_ + "[tasks]\nfolder = \"mine\"\n", {"tasks.names=[\"a\"]"}).tasks.folder,
+            (folder_ / "mine").string());
 }
 
 TEST_F(ConfigurationFile, ThePrintedConfigurationReadsBackToTheSame) {

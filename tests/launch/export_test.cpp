@@ -27,9 +27,10 @@ class Export : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
+  // Exports without judging, which would take long.
   outcome_of_program export_document(const std::string& document, const std::string& task,
                                      const std::string& file) const {
-    return run_hone({"export", document, file, "--task", task, "--as", "torch"});
+    return run_hone({"export", document, file, "--task", task, "--as", "torch", "--unverified"});
   }
 
   // Returns the facts that check_export.py finds out about each file.
@@ -119,7 +120,7 @@ TEST_F(Export, KeepsTheModuleThatATaskWasImportedFrom) {
 TEST_F(Export, WritesACudaFileThatCompilesWithLibTorch) {
   const std::string file = path("gru.cu");
   const auto ended = run_hone({"export", corpus + "/gru_step/joined_addmm.md", file, "--task",
-                               "gru_step", "--as", "onefile.cu"});
+                               "gru_step", "--as", "onefile.cu", "--unverified"});
   ASSERT_EQ(ended.code, 0) << ended.err;
   const std::string torch = HONE_TORCH;
   for (const char* given : {"-DHONE_MAIN", "-DHONE_DECLARATION_ONLY"}) {
@@ -140,9 +141,10 @@ TEST_F(Export, LeavesIncludesOutsideOfTheNamespaceOfACudaFile) {
              "  if (i < n) y[i] = x[i] + x[i];\n}\n```\n```python\n"
              "def forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n"
              "    launch(\"twice\", [1], [64], x, y, x.numel())\n    return y\n```\n");
-  ASSERT_EQ(
-      run_hone({"export", document, path("x.cu"), "--task", "softmax", "--as", "onefile.cu"}).code,
-      0);
+  ASSERT_EQ(run_hone({"export", document, path("x.cu"), "--task", "softmax", "--as", "onefile.cu",
+                      "--unverified"})
+                .code,
+            0);
   const std::string file = read_file(path("x.cu"));
   EXPECT_LT(file.find("#include <cuda_fp16.h>"), file.find("namespace device {"));
   EXPECT_THAT(file, HasSubstr("\n__global__ void twice("));
@@ -165,6 +167,35 @@ TEST_F(Export, HasTheDeviceFunctionsOfDocumentsThatUseThem) {
               HasSubstr("struct sum"));
   EXPECT_THAT(exported("__device__ int n;\n" + begin + "y[0] = n;\n}\n"),
               testing::Not(HasSubstr("struct sum")));
+}
+
+TEST_F(Export, WritesOnlyWhatIsKnownToBeCorrect) {
+  const auto judged = [&](const std::string& document, const std::string& task) {
+    return run_hone(
+        {"export", document, path("x.py"), "--task", task, "--as", "torch", "--share-cores"});
+  };
+  const auto softmax = [&](const std::string& result) {
+    write_file(path("x.md"),
+               "## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    return " +
+                   result + "\n```\n");
+    return path("x.md");
+  };
+  const auto wrong = judged(softmax("torch.softmax(x, dim=1)"), "softmax");
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("is not known to be correct: judged wrong_result on cpu-"),
+                               HasSubstr("--unverified")));
+  const auto broken = judged(softmax("torch.softmaxx(x, dim=1)"), "softmax");
+  EXPECT_THAT(broken.err, HasSubstr("judged compile_error"));
+  const auto other = judged(corpus + "/gru_step/joined_addmm.md", "softmax");
+  EXPECT_EQ(other.code, 1) << "a document of another task";
+  EXPECT_FALSE(std::filesystem::exists(path("x.py")));
+
+  const auto ok = judged(softmax("torch.softmax(x * 0.125, dim=1)"), "softmax");
+  EXPECT_EQ(ok.code, 0) << ok.err;
+  EXPECT_THAT(ok.out, HasSubstr("times as fast as the original on cpu-"));
+  EXPECT_THAT(read_file(path("x.py")).substr(0, 400), HasSubstr("times as fast as the original"));
+  EXPECT_EQ(export_document(softmax("torch.softmax(x, dim=1)"), "softmax", path("y.py")).code, 0);
+  EXPECT_THAT(read_file(path("y.py")).substr(0, 400), HasSubstr("exported with --unverified"));
 }
 
 TEST_F(Export, SaysWhatIsMissing) {

@@ -358,5 +358,29 @@ TEST(ImportingModules, RefusesPathsThatDoNotExist) {
   EXPECT_THAT(nothing.err, HasSubstr("no such file"));
 }
 
+TEST(Import, LeavesAnEditedTaskAloneUnlessItIsForced) {
+  const temporary_folder folder;
+  const std::string module = (folder / "double.py").string();
+  write_file(module,
+             "import torch\nclass Model(torch.nn.Module):\n"
+             "    def forward(self, x):\n        return x * 2\n"
+             "def get_inputs():\n    return [torch.randn(8, 16)]\n"
+             "def get_init_inputs():\n    return []\n");
+  const std::string file = (folder / "out/double.toml").string();
+  const auto import = [&](std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"task", "import", module, "--out", (folder / "out").string()});
+    return run_hone(more);
+  };
+  ASSERT_EQ(import().code, 0);
+  EXPECT_EQ(import().code, 0) << "the same task again";
+  write_file(file, read_file(file) + "# mine\n");
+  const auto refused = import();
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.out, AllOf(HasSubstr(file), HasSubstr("--force")));
+  EXPECT_THAT(read_file(file), HasSubstr("# mine"));
+  EXPECT_EQ(import({"--force"}).code, 0);
+  EXPECT_THAT(read_file(file), Not(HasSubstr("# mine")));
+}
+
 }  // namespace
 }  // namespace hone

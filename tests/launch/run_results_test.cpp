@@ -70,6 +70,15 @@ TEST_F(RunResults, ItsVariantsCanBeExportedFromThePool) {
   const std::string head = read_file(file).substr(0, 400);
   EXPECT_THAT(head, HasSubstr("Variant " + id));
   EXPECT_THAT(head, HasSubstr("times as fast as the original on simulated-"));
+  const auto failed =
+      json_lines(run_hone({"pool", "ls", "--pool", pool(), "--task", "softmax", "--json"}).out);
+  const auto one = std::find_if(failed.begin(), failed.end(),
+                                [](const json& v) { return v.at("outcome") == "wrong_result"; });
+  ASSERT_NE(one, failed.end());
+  EXPECT_THAT(
+      run_hone({"export", std::string((*one)["variant"]), file, "--pool", pool(), "--as", "torch"})
+          .err,
+      HasSubstr("is not known to be correct: judged wrong_result"));
   EXPECT_THAT(run_hone({"export", "0123456789abcdef", file, "--pool", pool(), "--as", "torch"}).err,
               HasSubstr("0123456789abcdef"));
 }

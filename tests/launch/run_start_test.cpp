@@ -280,6 +280,40 @@ TEST_F(RunStart, GoesOnWheneverItIsKilled) {
   }
 }
 
+// A disk that is too small for the pool or the first checkpoint, and larger when the run is started
+// again. Each run is in a mount namespace of its own.
+TEST_F(RunStart, GoesOnOnceItsDiskIsNoLongerFull) {
+  if (geteuid() != 0) GTEST_SKIP() << "mounts need root";
+  const std::string disk = (folder_ / "disk").string();
+  std::filesystem::create_directories(disk);
+  const std::string start = "'" + hone_program() + "' run '" + (folder_ / "small.toml").string() +
+                            "' --dir " + disk +
+                            "/run --set policy.kind=model --set 'policy.folder=\"" HONE_SOURCE_DIR
+                            "/configs/policies/tiny\"' --set policy.random_weights=true"
+                            " --set 'prompt.template=\"" HONE_SOURCE_DIR
+                            "/configs/prompts/compact.txt\"' --set self_supervised.steps=0"
+                            " --set contrastive.steps=0 --set generation.max_new_tokens=8";
+  for (const char* megabytes : {"1", "4", "14", "20", "40"}) {
+    const std::string script =
+        "mount -t tmpfs -o size=" + std::string(megabytes) + "m tmpfs " + disk + " || exit 99\n" +
+        start + " >" + disk + ".first 2>&1; first=$?\n" + "mount -o remount,size=500m " + disk +
+        " || exit 99\nif [ -e " + disk + "/run/config.toml ]; then '" + hone_program() +
+        "' run --dir " + disk + "/run --resume; else " + start + "; fi || exit 98\n" + "'" +
+        hone_program() + "' pool verify --pool " + disk + "/run/pool || exit 97\nexit $first\n";
+    program both({"/usr/bin/unshare", "--mount", "/bin/sh", "-c", script});
+    const auto code = both.wait(std::chrono::seconds(60));
+    ASSERT_TRUE(code);
+    if (*code == 99) GTEST_SKIP() << "mounts need root";
+    EXPECT_LT(*code, 90) << megabytes << " MiB: " << both.out() << both.err();
+    if (*code != 0) {
+      EXPECT_THAT(read_file(disk + ".first"),
+                  testing::AnyOf(HasSubstr("the disk is full"), HasSubstr("No space left")))
+          << megabytes << " MiB";
+    }
+    expect_plain_messages(read_file(disk + ".first"));
+  }
+}
+
 TEST_F(RunStart, ResumeWithoutARunIsRefused) {
   const auto resumed = run({"--resume"});
   EXPECT_EQ(resumed.code, 2);
@@ -291,7 +325,8 @@ TEST_F(RunStart, AnInvalidTaskFileIsNamed) {
       folder_ / "tasks" / "broken.toml",
       "name = \"broken\"\nsummary = \"x\"\nreference = \"def forward(x: Tensor) -> Tensor: return "
       "x\"\nreferense = 1\n[[input]]\nname = \"x\"\nshape = [1]\n[[case]]\ntimed = true\n");
-  const auto refused = run({"--set", "tasks.folder=tasks", "--set", "tasks.names=[\"broken\"]"});
+  const auto refused = run({"--set", "tasks.folder=" + (folder_ / "tasks").string(), "--set",
+                            "tasks.names=[\"broken\"]"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("broken.toml:4"));
   EXPECT_THAT(refused.err, HasSubstr("referense"));

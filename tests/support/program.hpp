@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -86,6 +87,13 @@ struct outcome_of_program {
   std::string err;
 };
 
+// Fails the test if a program has said what only a programmer understands: messages of libraries.
+inline void expect_plain_messages(const std::string& said) {
+  for (const char* raw : {"INTERNAL ASSERT", "json.exception", "system_error(", "file an issue",
+                          "Traceback", "basic_string::", "bad_alloc", "terminate called"})
+    EXPECT_EQ(said.find(raw), std::string::npos) << "a message of a library: " << said;
+}
+
 inline std::string hone_program() { return std::string(HONE_BINARY_DIR) + "/hone"; }
 
 // Runs `hone` with these arguments to its end. Throws std::runtime_error if it does not end within
@@ -97,6 +105,7 @@ inline outcome_of_program run_hone(std::vector<std::string> arguments,
   program p(std::move(arguments), where);
   const auto code = p.wait(limit);
   if (!code) throw std::runtime_error("hone did not end in time; it said: " + p.out() + p.err());
+  expect_plain_messages(p.err());
   return {*code, p.out(), p.err()};
 }
 

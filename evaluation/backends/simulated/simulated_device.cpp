@@ -51,10 +51,11 @@ class simulated_device final : public device {
     record_builder<schema::Measurement> m;
     m->setId(job.getHeader().getMeasurementId());
     m->setOutcome(Outcome::OK);
-    m->setScore(round_toward_one(raw));
+    const double score = round_toward_one(raw);
+    m->setScore(score);
     m->setScoreRaw(raw);
-    m->setIntervalLow(raw * std::exp(-2 * options_.noise));
-    m->setIntervalHigh(raw * std::exp(2 * options_.noise));
+    m->setIntervalLow(std::min(score, raw * std::exp(-2 * options_.noise)));
+    m->setIntervalHigh(std::max(score, raw * std::exp(2 * options_.noise)));
     auto timing = m->initCases(1)[0];
     timing.setReferenceUs(pretended_reference_us);
     timing.setCandidateUs(pretended_reference_us / raw);

@@ -98,6 +98,14 @@ TEST(Score, IsOneWhenTheIntervalContainsOne) {
   EXPECT_EQ(combine(std::vector{same}).score, 1.02);
 }
 
+TEST(Score, LiesInItsInterval) {
+  ratio_summary rounded;
+  rounded.speedup = 0.5825;
+  rounded.range = {0.517, 0.586};
+  EXPECT_EQ(combine(std::vector{rounded}).score, 0.59);
+  EXPECT_EQ(combine(std::vector{rounded}).range.high, 0.59) << "no score lies outside";
+}
+
 TEST(Score, IsTheGeometricMeanOfItsCases) {
   ratio_summary fast;
   fast.speedup = 8;

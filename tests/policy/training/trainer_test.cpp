@@ -42,7 +42,7 @@ std::vector<sft_example> batch_of(const trainer& t) {
 std::vector<completion_sampler::finished_prompt> sample_from(
     const std::filesystem::path& checkpoint, const generation_options& o,
     const completion_sampler::prompt& asked) {
-  const auto sampler = make_model_sampler(tiny, "cpu", o, {});
+  const auto sampler = make_model_sampler(tiny, "cpu", compute_dtype::automatic, o, {});
   sampler->load(checkpoint, 1);
   sampler->submit(asked);
   std::vector<completion_sampler::finished_prompt> done;
