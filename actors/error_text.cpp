@@ -15,6 +15,7 @@ std::string words_of(std::string name) {
 }  // namespace
 
 std::string text_of(const caf::actor_system& system, const caf::error& error) {
+  if (!error) return "it has ended";  // that has no context
   const caf::message& context = error.context();
   if (context.match_elements<std::string>()) return context.get_as<std::string>(0);
   if (error == caf::sec::request_timeout) return "there was no answer in time";

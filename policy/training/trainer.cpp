@@ -146,7 +146,7 @@ trainer::trainer(const std::filesystem::path& policy, bool random_weights, const
   if (o.trains && config.dtype == "float16")
     throw policy_error((policy / "config.json").string() +
                        ": a policy in float16 cannot be trained, because small gradients become 0 "
-                       "in that type; convert it to bfloat16");
+                       "in that type; set policy.dtype to bfloat16 or float32");
   const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed)
                                                  : decoder_weights::load_finite(policy, config);
   const own_streams guard(*state_);

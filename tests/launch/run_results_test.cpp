@@ -140,7 +140,8 @@ class counted_again {
     const std::string stage =
         rollout["origin"] == "corpus" ? "corpus" : std::string(rollout["stage"]);
     for (const json& e : evaluations) {
-      if (e["scope"] != (is_comparison ? 1 : 0) || e["device_type"] != rollout["device_type"])
+      if (e["scope"].get<int>() % 4 != (is_comparison ? 1 : 0) ||
+          e["device_type"] != rollout["device_type"])
         continue;
       ++samples[stage];
       ++samples_by_outcome[stage][e["outcome"]];
