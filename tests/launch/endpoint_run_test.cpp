@@ -120,7 +120,7 @@ TEST_F(EndpointRun, ADryRunAsksTheServer) {
     return fake_http_server::reply(404, R"({"error":{"message":"no model m"}})");
   });
   const auto ended = run_with(server.url(), {"--dry-run"});
-  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(ended.code, 2);
   EXPECT_EQ(server.requests(), 1);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("endpoint.fake: " + server.url()),
                                HasSubstr("status 404: no model m")));

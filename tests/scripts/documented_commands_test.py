@@ -132,7 +132,8 @@ class DocumentedCommands(unittest.TestCase):
             ids = re.findall(r'"variant": ?"(\w+)"', best)
             names["6844f"], names["1adea"] = ids[0], ids[1]
             ran = 0
-            for source, text in commands():
+            first = {text: source for source, text in reversed(commands())}
+            for text, source in reversed(first.items()):
                 if any(re.search(pattern, text) for pattern in NOT_RUN):
                     continue
                 for name, meant in names.items():
