@@ -132,8 +132,7 @@ class DocumentedCommands(unittest.TestCase):
             ids = re.findall(r'"variant": ?"(\w+)"', best)
             names["6844f"], names["1adea"] = ids[0], ids[1]
             ran = 0
-            first = {text: source for source, text in reversed(commands())}
-            for text, source in reversed(first.items()):
+            for text, source in {text: source for source, text in commands()}.items():
                 if any(re.search(pattern, text) for pattern in NOT_RUN):
                     continue
                 for name, meant in names.items():
@@ -141,10 +140,9 @@ class DocumentedCommands(unittest.TestCase):
                 if "hone init mine" in text or "results" in text:
                     for made in ("mine", "results"):
                         shutil.rmtree(at / made, ignore_errors=True)
-                wanted = 1 if "--outcome wrong_result" in text and not ids else 0
                 ended = self.run_in(at, text)
                 self.assertEqual(
-                    ended.returncode, wanted, (str(source), text, ended.stdout, ended.stderr)
+                    ended.returncode, 0, (str(source), text, ended.stdout, ended.stderr)
                 )
                 ran += 1
             self.assertGreater(ran, 25)
@@ -156,9 +154,8 @@ class DocumentedCommands(unittest.TestCase):
         (at / "variant.md").write_text(document("torch.relu(x) + torch.relu(x)"))
         task = (ROOT / "configs/tasks/softmax.toml").read_text()
         (at / "my_task.toml").write_text(task.replace('name = "softmax"', 'name = "my_task"'))
-        for folder, expression in (("documents/softmax", SOFTMAX),):
-            (at / folder).mkdir(parents=True)
-            (at / folder / "one.md").write_text(document(expression))
+        (at / "documents/softmax").mkdir(parents=True)
+        (at / "documents/softmax/one.md").write_text(document(SOFTMAX))
         for folder in ("drawn", "imported"):
             (at / folder).mkdir()
             shutil.copy(ROOT / "configs/tasks/softmax.toml", at / folder)
