@@ -30,7 +30,6 @@ class format_problems {
   template <class Read>
   void attempt(const Read& read);
   void add(const format_error& e);
-  bool empty() const { return all_.empty(); }
   // Throws the only error as it is, several as a format_errors, or nothing.
   void throw_if_any() const;
 

@@ -44,10 +44,7 @@ std::string describe_activity(const run_activity& activity, double seconds, bool
   if (!activity.endpoints.empty()) text += "Endpoints in this time\n";
   for (const auto& [name, usage] : activity.endpoints) {
     text += "  " + name + ": " + describe(usage) + "\n";
-    json["endpoints"][name] = {
-        {"requests", usage.requests},           {"failures", usage.failures},
-        {"prompt_tokens", usage.prompt_tokens}, {"answer_tokens", usage.answer_tokens},
-        {"answer_s", usage.answer_s},           {"cost", usage.cost}};
+    for (const auto& [key, value] : numbers_of(usage)) json["endpoints"][name][key] = value;
   }
   return text;
 }

@@ -217,6 +217,11 @@ std::vector<std::string> devices_of_generators(const configuration& c) {
   return of_generators;
 }
 
+bool trains(const configuration& c) {
+  const curriculum_options& plan = c.learner.plan;
+  return plan.sft.updates + plan.self_supervised.steps + plan.contrastive.steps > 0;
+}
+
 std::string describe_dtype(const configuration& c) {
   if (c.policy.kind != "model") return "";
   const std::string folder = decoder_config::load(c.policy.folder + "/config.json").dtype;
@@ -239,8 +244,7 @@ std::unique_ptr<trainer> make_trainer(const configuration& c) {
   o.chat = c.policy.chat;
   o.micro_batch_tokens = c.policy.micro_batch_tokens;
   o.adapters = c.policy.adapters;
-  const curriculum_options& plan = c.learner.plan;
-  o.trains = plan.sft.updates + plan.self_supervised.steps + plan.contrastive.steps > 0;
+  o.trains = trains(c);
   if (c.policy.recompute) o.recompute = recomputation::logits_and_layers;
   return std::make_unique<trainer>(c.policy.folder, c.policy.random_weights, o);
 }

@@ -50,6 +50,9 @@ std::shared_ptr<const prompt_template> load_prompts(const configuration& c);
 // plain one. Throws policy_error.
 chat_format find_chat_format(const configuration& c);
 
+// True if a stage trains the policy.
+bool trains(const configuration& c);
+
 // True if the first version of the policy has random weights.
 bool begins_random(const configuration& c);
 

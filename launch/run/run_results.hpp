@@ -123,9 +123,8 @@ struct run_results {
   std::uint64_t judged = 0;
   std::uint64_t unparsable = 0;
   std::uint64_t infrastructure = 0;
-  std::uint64_t timed = 0;  // among the judged, those with at least one measurement
-  std::uint64_t new_programs =
-      0;  // among the judged, those that are neither of the corpus nor a reference
+  std::uint64_t timed = 0;         // among the judged, those with at least one measurement
+  std::uint64_t new_programs = 0;  // among the judged, those of neither the corpus nor a reference
   std::uint64_t measurements = 0;  // repeats, and those of the comparison, included
   // The comparison's conclusive samples, by how they were written: of the tasks that the run learns
   // from, and of those that are held out.

@@ -176,6 +176,13 @@ class start_check {
     }
   }
 
+  // Returns the samples that the policy writes in all stages.
+  double samples_of_stages(const task_table& tasks) const {
+    double samples = 0;
+    for (const auto& [stage, work] : work_of_stages(c_, tasks, 1)) samples += work.samples;
+    return samples;
+  }
+
   // Judges a document of each of the first tasks, and says how long the run's documents and samples
   // would take at that pace.
   void estimate_judging(device& on, const planned_device& planned, std::size_t devices,
@@ -194,8 +201,7 @@ class start_check {
     if (tried.empty()) return;
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
     const double each = spent.count() / static_cast<double>(tried.size());
-    double samples = 0;
-    for (const auto& [stage, work] : work_of_stages(c_, tasks, 1)) samples += work.samples;
+    const double samples = samples_of_stages(tasks);
     const double minutes = each / 60 / static_cast<double>(devices);
     judging_minutes_ += minutes * (static_cast<double>(documents.size()) + samples);
     std::string estimate = "judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +
@@ -213,9 +219,7 @@ class start_check {
   // Times an update with a document of typical length, and says how long the run would take.
   void estimate_duration(trainer& learner, const task_table& tasks,
                          const std::vector<corpus_document>& documents) {
-    const curriculum_options& plan = c_.learner.plan;
-    const bool trains = plan.sft.updates + plan.self_supervised.steps + plan.contrastive.steps > 0;
-    if (documents.empty() || !trains) return;  // a stream ends by time
+    if (documents.empty() || !trains(c_)) return;  // a stream ends by time
     std::size_t tokens = 0;
     const std::size_t read = std::min(documents.size(), read_documents);
     for (std::size_t i = 0; i < read; ++i)
@@ -231,13 +235,10 @@ class start_check {
       finish_policy_work(c_.policy.device);
       each_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
-    const auto limited = [](double minutes, double limit) {
-      return limit > 0 ? std::min(minutes, limit) : minutes;
-    };
-    const double supervised = limited(
-        static_cast<double>(plan.sft.updates * plan.sft.batch) * each_s / 60, plan.sft.minutes);
-    double samples = 0;
-    for (const auto& [stage, work] : work_of_stages(c_, tasks, 1)) samples += work.samples;
+    const sft_stage_options& sft = c_.learner.plan.sft;
+    double supervised = static_cast<double>(sft.updates * sft.batch) * each_s / 60;
+    if (sft.minutes > 0) supervised = std::min(supervised, sft.minutes);
+    const double samples = samples_of_stages(tasks);
     found_.notes.push_back("expected duration here: about " +
                            fixed(supervised + samples * each_s / 60 + judging_minutes_, 0) +
                            " minutes, " + fixed(supervised, 1) + " of supervised training, " +

@@ -21,12 +21,18 @@ constexpr std::array<field, 6> fields = {{{"requests", &endpoint_usage::requests
 
 }  // namespace
 
+std::vector<std::pair<std::string, double>> numbers_of(const endpoint_usage& usage) {
+  std::vector<std::pair<std::string, double>> numbers;
+  for (const field& one : fields) numbers.emplace_back(one.name, usage.*one.value);
+  return numbers;
+}
+
 std::map<std::string, double> named_numbers(const std::string& endpoint,
                                             const endpoint_usage& usage) {
-  std::map<std::string, double> numbers;
-  for (const field& one : fields)
-    numbers[std::string(prefix) + endpoint + "." + std::string(one.name)] = usage.*one.value;
-  return numbers;
+  std::map<std::string, double> named;
+  for (const auto& [name, value] : numbers_of(usage))
+    named[std::string(prefix) + endpoint + "." + name] = value;
+  return named;
 }
 
 bool add_number(std::map<std::string, endpoint_usage>& known, std::string_view name, double value) {

@@ -3,6 +3,8 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace hone {
 
@@ -12,10 +14,12 @@ struct endpoint_usage {
   double failures = 0;
   double prompt_tokens = 0;
   double answer_tokens = 0;
-  double answer_s =
-      0;            // from requests to their answers, summed over the requests that did not fail
-  double cost = 0;  // in the currency of the endpoint's prices; 0 without them
+  double answer_s = 0;  // from requests to their answers, summed over those that did not fail
+  double cost = 0;      // in the currency of the endpoint's prices; 0 without them
 };
+
+// Returns the numbers by the names of the members, in their order.
+std::vector<std::pair<std::string, double>> numbers_of(const endpoint_usage& usage);
 
 // Returns the numbers of an endpoint under the names by which actors report them.
 std::map<std::string, double> named_numbers(const std::string& endpoint,

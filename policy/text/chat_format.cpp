@@ -60,10 +60,8 @@ chat_format read_chat_template(const std::filesystem::path& folder,
     const json answer = json::parse(*line);
     if (answer.contains("error")) throw policy_error(answer.at("error").get<std::string>());
     return format_of(answer);
-  } catch (const json::exception& e) {
-    throw policy_error(folder.string() + ": its chat template cannot be used: " + plain_message(e));
   } catch (const std::exception& e) {
-    throw policy_error(folder.string() + ": its chat template cannot be used: " + e.what());
+    throw policy_error(folder.string() + ": its chat template cannot be used: " + plain_message(e));
   }
 }
 

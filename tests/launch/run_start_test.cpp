@@ -281,7 +281,7 @@ TEST_F(RunStart, GoesOnWheneverItIsKilled) {
 }
 
 // A disk that is too small for the pool or the first checkpoint, and larger when the run is started
-// again. Each run is in a mount namespace of its own.
+// again. Each run is in a separate mount namespace.
 TEST_F(RunStart, GoesOnOnceItsDiskIsNoLongerFull) {
   if (geteuid() != 0) GTEST_SKIP() << "mounts need root";
   const std::string disk = (folder_ / "disk").string();
