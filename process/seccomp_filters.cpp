@@ -138,6 +138,10 @@ seccomp_program untrusted_filter(file_access access) {
   // to clone.
   add_rule(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
   add_rule(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0));
+  // The process stays on the cores that it was given, at its priority.
+  refuse(context,
+         {SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler), SCMP_SYS(sched_setparam),
+          SCMP_SYS(sched_setattr), SCMP_SYS(setpriority), SCMP_SYS(ioprio_set)});
   // The network, and system calls that give access to large parts of the kernel.
   refuse(context, {SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
                    SCMP_SYS(io_uring_setup), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),

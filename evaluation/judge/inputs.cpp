@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 
 #include "evaluation/judge/variation.hpp"
@@ -44,15 +46,20 @@ void permute(std::span<std::int64_t> row, random_stream& random) {
   for (std::size_t i = row.size(); i > 1; --i) std::swap(row[i - 1], row[random.below(i)]);
 }
 
+// An array of bytes implicitly creates the numbers that it holds.
+template <class T>
+std::span<T> numbers_of(tensor_value& value) {
+  return {std::launder(reinterpret_cast<T*>(value.bytes.data())), value.layout.elements()};
+}
+
 tensor_value draw_raw(const tensor_spec& spec, const task_case& at,
                       const std::vector<std::int64_t>& shape, random_stream& random) {
   tensor_value raw{{raw_type(spec), shape}, {}};
   raw.bytes.resize(raw.layout.bytes());
   const double a = argument_of(spec.init.a, at);
   const double b = argument_of(spec.init.b, at);
-  const std::size_t n = raw.layout.elements();
   if (raw.layout.type == dtype::int64) {
-    const std::span<std::int64_t> numbers(reinterpret_cast<std::int64_t*>(raw.bytes.data()), n);
+    const std::span<std::int64_t> numbers = numbers_of<std::int64_t>(raw);
     if (spec.init.of == kind::integers) {
       if (!(b > a))
         throw reference_error(Outcome::WRONG_RESULT, spec.name + ": integers(" + std::to_string(a) +
@@ -61,11 +68,12 @@ tensor_value draw_raw(const tensor_spec& spec, const task_case& at,
     } else {
       const std::size_t row =
           raw.layout.shape.empty() ? 1 : static_cast<std::size_t>(raw.layout.shape.back());
-      for (std::size_t i = 0; row > 0 && i < n; i += row) permute(numbers.subspan(i, row), random);
+      for (std::size_t i = 0; row > 0 && i < numbers.size(); i += row)
+        permute(numbers.subspan(i, row), random);
     }
     return raw;
   }
-  const std::span<float> numbers(reinterpret_cast<float*>(raw.bytes.data()), n);
+  const std::span<float> numbers = numbers_of<float>(raw);
   switch (spec.init.of) {
     case kind::normal:
       random.fill_normal(numbers);
