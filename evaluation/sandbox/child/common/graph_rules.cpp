@@ -142,6 +142,20 @@ class content_taint {
   bool changed_ = false;
 };
 
+// TorchScript makes a tensor of numbers by way of float32.
+void check_precision(const Node* node) {
+  if (node->kind() != c10::aten::tensor) return;
+  c10::TypePtr numbers = node->inputs()[0]->type();
+  while (numbers->kind() == c10::TypeKind::ListType) numbers = numbers->containedType(0);
+  const auto type = torch::jit::toIValue(node->inputs()[1]);
+  const bool is_double =
+      type && type->isInt() && static_cast<c10::ScalarType>(type->toInt()) == c10::kDouble;
+  if (numbers->kind() == c10::TypeKind::FloatType && is_double)
+    reject(node,
+           "TorchScript rounds the numbers of torch.tensor() to float32: use the number "
+           "itself, or torch.full([], number, dtype=torch.float64)");
+}
+
 void check_node(const Node* node) {
   const std::string name = node->kind().toQualString();
   if (!is_allowed_operator(name)) {
@@ -150,6 +164,7 @@ void check_node(const Node* node) {
     reject(node, is_call ? "the program calls something that cannot be inlined"
                          : "the operator " + name + " is not allowed");
   }
+  check_precision(node);
   const torch::jit::FunctionSchema* schema = node->maybeSchema();
   if (schema == nullptr) return;
   for (std::size_t i = 0; i < node->inputs().size() && i < schema->arguments().size(); ++i) {
