@@ -15,7 +15,7 @@ from any_device import AnyDevice, data_as_detached
 from cost import MODEL_BYTES, RUN_BYTES
 from drawn_inside import draws_of, may_draw_inside
 from graph_sizes import named_sizes
-from module_tensors import loose_tensors, name_in, named_tensors
+from module_tensors import loose_tensors, made_in_forward, name_in, named_tensors
 from reference import Reference
 from source_file import Failure, SourceFile, bytes_of, reason, require_type, tensors_of
 from task_dtypes import DTYPES
@@ -238,6 +238,7 @@ class Importer:
             elif spec.kind != InputKind.USER_INPUT:
                 raise Failure(f"its graph takes a {spec.kind.name.lower()}, which is no tensor")
         self.constants = constants
+        self.made_in_forward = made_in_forward(program)
         try:
             return Reference(program, constants, inline)
         except Unprintable as error:

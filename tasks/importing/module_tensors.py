@@ -25,6 +25,16 @@ def name_in(named, tensor):
     return None
 
 
+def made_in_forward(program):
+    """Returns the placeholders of the tensors that forward() makes of numbers in its text."""
+    lifts = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)
+    return {
+        node.name
+        for node in program.graph.nodes
+        if node.op == "placeholder" and node.users and all(u.target in lifts for u in node.users)
+    }
+
+
 def loose_tensors(model):
     """Returns the tensors that are plain attributes of modules, by their names in a graph."""
     return {

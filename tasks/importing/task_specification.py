@@ -197,6 +197,7 @@ class Specification:
         tensor = self.importer.constants[node]
         require_type(name, tensor)
         spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
+        spec["fixed"] = node in self.importer.made_in_forward
         recorded = self.drawn.get(self.targets[node])
         init = (
             None

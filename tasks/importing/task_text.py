@@ -23,8 +23,8 @@ SAFETENSORS = {
 def tensor_text(kind, tensor):
     """Returns an [[input]] or [[parameter]] table; `kind` is one of the two words.
 
-    tensor: a dict of name, shape (numbers and sizes' names), dtype, and init (an Init) or data (the
-    name of a file).
+    tensor: a dict of name, shape (numbers and sizes' names), dtype, init (an Init) or data (the
+    name of a file), and fixed (may be absent).
     """
     shape = ", ".join(quoted(d) if isinstance(d, str) else str(d) for d in tensor["shape"])
     lines = [f"[[{kind}]]", f"name = {quoted(tensor['name'])}", f"shape = [{shape}]"]
@@ -36,6 +36,8 @@ def tensor_text(kind, tensor):
         lines.append(f"init = {tensor['init'].text()}")
     elif tensor["init"].of == "normal" and tensor["dtype"] == torch.bool:
         lines.append('init = "normal"')
+    if tensor.get("fixed"):
+        lines.append("fixed = true")
     return "\n".join(lines)
 
 

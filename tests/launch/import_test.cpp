@@ -220,6 +220,13 @@ TEST_F(ImportedModules, ParametersThatAreNotRandomKeepTheirValues) {
   }
 }
 
+TEST_F(ImportedModules, OnlyNumbersInTheTextOfForwardAreAPartOfTheProgram) {
+  std::map<std::vector<dimension>, bool> fixed;
+  for (const tensor_spec& one : imported("numbers_in_forward").parameters)
+    fixed[one.shape] = one.is_fixed;
+  EXPECT_EQ(fixed, (std::map<std::vector<dimension>, bool>{{{3}, true}, {{24}, false}}));
+}
+
 TEST_F(ImportedModules, TheFilesSizesAreTimedAndOtherSizesAreOnlyChecked) {
   const task t = imported("conv_block");
   EXPECT_EQ(t.cases.at(0), (task_case{{{"N", 8}, {"M", 32}, {"K", 40}}, true, {}}));
