@@ -101,6 +101,12 @@ class draw_schedule {
   // which all compared versions share. A draw waits while its device type has no device. Returns
   // the number of groups.
   std::size_t compare(const schema::ComparisonRequest::Reader& request);
+  // Leaves out the draws of the comparison for which `is_made` returns true: an earlier process has
+  // made them.
+  template <class IsMade>
+  void leave_out(const IsMade& is_made) {
+    std::erase_if(comparisons_, is_made);
+  }
   // Schedules a validation, before all other draws: a greedy answer to each of at most `tasks`
   // held-out tasks on every device type, by the policy as it is then. Returns the number of groups.
   std::size_t validate(std::uint64_t version, std::size_t tasks);

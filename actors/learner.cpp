@@ -221,18 +221,13 @@ void learner_state::request_batch(Stage stage, std::uint32_t at_least, std::uint
                                   bool is_even) {
   if (requested_stage == stage) return;
   requested_stage = stage;
-  std::vector<std::uint64_t> without;
-  for (const auto* groups : {&uncommitted_groups, &admitted}) {
-    for (const group_id& group : *groups) without.insert(without.end(), {group.high, group.low});
-  }
+  std::set<group_id> without = uncommitted_groups;
+  without.insert(admitted.begin(), admitted.end());
   for (const batch_record& batch : taken) {
-    for (const auto scored : batch->getGroups()) {
-      const group_id group(scored.getGroup().getId());
-      without.insert(without.end(), {group.high, group.low});
-    }
+    for (const auto scored : batch->getGroups()) without.emplace(scored.getGroup().getId());
   }
   self->request(pool, timeouts::batch_request, take_atom_v, static_cast<std::uint8_t>(stage),
-                at_least, at_most, is_even, without)
+                at_least, at_most, is_even, halves_of(without))
       .then(
           [this, stage](const batch_record& batch) {
             if (requested_stage == stage) requested_stage.reset();

@@ -90,6 +90,20 @@ void pool_state::commit_step(const version_record& version, const step_record& s
   schedule_flush();
 }
 
+std::uint32_t pool_state::compare(const schema::ComparisonRequest::Reader& request) {
+  std::uint32_t groups = 0;
+  attempt([&] { groups = static_cast<std::uint32_t>(requests->compare(request)); });
+  schedule_flush();
+  return groups;
+}
+
+void pool_state::cancel_given_up() {
+  const std::vector<std::uint64_t> halves = halves_of(requests->take_given_up());
+  if (halves.empty() || !compilers) return;
+  self->send(compilers, cancel_atom_v, halves);
+  self->send(verifiers, cancel_atom_v, halves);
+}
+
 void pool_state::flush() {
   flush_is_due = false;
   bool is_written = false;
@@ -102,6 +116,7 @@ void pool_state::flush() {
     const activity::span busy(counts, "hand out");
     requests->serve_batch(unix_ms());
     if (!stopping && compilers) requests->serve_draws(unix_ms());
+    cancel_given_up();
   }
   if (!is_written) return release_unsynced();
   is_syncing = true;
@@ -288,8 +303,7 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
         auto promise = self->make_response_promise<batch_record>();
         pool_requests::batch_request wanted{{static_cast<Stage>(stage), at_least, at_most},
                                             is_even};
-        for (std::size_t i = 0; i + 1 < without.size(); i += 2)
-          wanted.groups.without.insert(group_id(without[i], without[i + 1]));
+        wanted.groups.without = ids_of<group_id>(without);
         s.requests->add(wanted, deliver(promise), unix_ms());
         s.schedule_flush();
         return promise;
@@ -317,10 +331,7 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
       },
       [&s](compare_atom, const comparison_record& request) -> caf::result<std::uint32_t> {
         if (s.schedule->device_types().empty()) return caf::make_error(caf::sec::request_timeout);
-        std::uint32_t groups = 0;
-        s.attempt([&] { groups = static_cast<std::uint32_t>(s.requests->compare(*request)); });
-        s.schedule_flush();
-        return groups;
+        return s.compare(*request);
       },
       [&s, self](validate_atom, std::uint32_t most_tasks) {
         auto promise = self->make_response_promise<batch_record>();
@@ -328,8 +339,9 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
         s.schedule_flush();
         return promise;
       },
-      [&s](connect_atom, const compile_queue_actor& queue) {
-        s.compilers = queue;
+      [&s](connect_atom, const compile_queue_actor& compiles, const verify_queue_actor& verifies) {
+        s.compilers = compiles;
+        s.verifiers = verifies;
         s.schedule_flush();
       },
       [&s](device_atom, const device_type_record& type, std::int32_t by) {

@@ -52,6 +52,7 @@ struct pool_state {
   std::unique_ptr<pool_requests> requests;
   caf::actor supervisor;  // receives (fatal_atom, reason)
   compile_queue_actor compilers;
+  verify_queue_actor verifiers;
   activity counts{"pool", "pool"};
   // Numbers of the generators that have requested draws, each of which is monitored.
   std::map<caf::actor_addr, std::uint64_t> generators;
@@ -83,6 +84,10 @@ struct pool_state {
   // Does so for all generators of a node. CAF does not always say that these have ended.
   void lose_generators_of(const caf::node_id& node);
   void change_devices(const device_type_record& type, std::int32_t by);
+  // Begins a comparison. Returns the number of its groups.
+  std::uint32_t compare(const schema::ComparisonRequest::Reader& request);
+  // Tells the queues what nobody needs any more.
+  void cancel_given_up();
   void schedule_flush();
   // Writes the changes since the last flush, answers requests, and has the write synced.
   void flush();

@@ -67,18 +67,46 @@ std::uint64_t pool_requests::head_version() const {
   return head == nullptr ? 0 : (*head)->getVersion();
 }
 
+void pool_requests::abandon(Stage stage, const std::set<draw_id>& kept) {
+  const auto given_up = pool_->abandon(stage, kept);
+  given_up_.insert(given_up_.end(), given_up.begin(), given_up.end());
+}
+
 // Ends a validation without an answer, and drops its groups.
 void pool_requests::end_validation() {
   if (const auto open = std::exchange(validation_, std::nullopt)) open->answer(std::nullopt);
-  pool_->abandon(Stage::VALIDATION);
+  abandon(Stage::VALIDATION);
 }
 
 std::size_t pool_requests::compare(const schema::ComparisonRequest::Reader& request) {
   end_validation();
+  // Nothing is trained on what the stages before have left.
+  for (const Stage stage : {Stage::SELF_SUPERVISED, Stage::CONTRASTIVE}) abandon(stage);
   comparison_draws_.clear();
   compared_at_ = head_version();
-  pool_->abandon(Stage::COMPARISON);
-  return schedule_->compare(request);
+  const std::size_t groups = schedule_->compare(request);
+  leave_out_what_is_made();
+  return groups;
+}
+
+// A comparison that was interrupted goes on where it was, if the configuration still plans it.
+void pool_requests::leave_out_what_is_made() {
+  std::map<std::pair<std::uint64_t, std::size_t>, draw_record> made;
+  for (const draw_record& draw : pool_->comparison_draws(compared_at_))
+    made.try_emplace({draw->getPolicyVersion(), draw->getComparison()}, draw);
+  std::set<draw_id> kept;
+  schedule_->leave_out([&](const draw_schedule::assignment& one) {
+    const auto found = made.find({one.version, one.comparison});
+    if (found == made.end()) return false;
+    const draw_record& draw = found->second;
+    const draw_schedule::place where{task_id(draw->getTaskId()),
+                                     std::string(view(draw->getDeviceType()))};
+    if (where != one.where || draw->getArm() != one.arm) return false;
+    comparison_draws_[one.comparison] = draw;
+    kept.insert(draw_id(draw->getId()));
+    return true;
+  });
+  abandon(Stage::COMPARISON, kept);
 }
 
 void pool_requests::validate(std::size_t tasks, reply<batch_record> answer, std::uint64_t now_ms) {
@@ -96,7 +124,7 @@ void pool_requests::serve_validation(std::uint64_t now_ms) {
   if (ready < validation_->groups && !is_late) return;
   const auto answer = std::exchange(validation_, std::nullopt)->answer;
   answer(pool_->take({Stage::VALIDATION, 1, ready}));
-  pool_->abandon(Stage::VALIDATION);
+  abandon(Stage::VALIDATION);
 }
 
 void pool_requests::serve_batch(std::uint64_t now_ms) {
@@ -140,7 +168,7 @@ draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
   if (shares_draws && shared != comparison_draws_.end()) return copy_for(what, shared->second);
   draw_record draw =
       pool_->draw({what.where.task, what.where.device_type, what.stage, what.version, what.samples,
-                   what.arm, shares_draws ? compared_at_ : what.version});
+                   what.arm, shares_draws ? compared_at_ : what.version, what.comparison});
   if (shares_draws) comparison_draws_[what.comparison] = draw;
   return draw;
 }

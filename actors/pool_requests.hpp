@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "actors/draw_schedule.hpp"
@@ -49,13 +50,17 @@ class pool_requests {
   // Refuses the requests that have been held for timeouts::pool_hold.
   void refuse_expired(std::uint64_t now_ms);
 
-  // Schedules a comparison, and forgets the draws of the previous one and of a validation. Returns
-  // the number of groups.
+  // Schedules a comparison, and drops a validation and what is left of the stages before. The
+  // groups of the same comparison that an earlier process has made are kept, and those of others
+  // dropped. Returns the number of groups, the kept ones included.
   std::size_t compare(const schema::ComparisonRequest::Reader& request);
   // Schedules a validation of at most `tasks` tasks, which replaces an earlier one. The answer has
   // the groups that are judged when all are, or after timeouts::validation; it has none if there
   // are no tasks, or a comparison begins.
   void validate(std::size_t tasks, reply<batch_record> answer, std::uint64_t now_ms);
+
+  // Returns the measurements that nobody needs any more since the last call.
+  std::vector<measurement_id> take_given_up() { return std::exchange(given_up_, {}); }
 
   std::size_t waiting_draws() const { return draws_.size(); }
   // Mean lag, in steps, of the versions that wrote the latest batch.
@@ -81,6 +86,8 @@ class pool_requests {
 
   void serve_validation(std::uint64_t now_ms);
   void end_validation();
+  void abandon(Stage stage, const std::set<draw_id>& kept = {});
+  void leave_out_what_is_made();
   std::uint64_t head_version() const;
   pool::batch_request limits_for(const batch_request& request) const;
   draw_record make_draw(const draw_schedule::assignment& what);
@@ -94,6 +101,7 @@ class pool_requests {
   std::optional<waiting_validation> validation_;
   std::uint64_t compared_at_ = 0;                        // the head when the comparison began
   std::map<std::size_t, draw_record> comparison_draws_;  // by index; all versions share them
+  std::vector<measurement_id> given_up_;
   double lag_ = 0;
 };
 

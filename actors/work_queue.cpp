@@ -47,6 +47,15 @@ void work_queue_state<Job>::put(const Job& job) {
   hand_out(device_type);
 }
 
+template <class Job>
+void work_queue_state<Job>::cancel(const std::set<measurement_id>& ids) {
+  for (auto& [device_type, jobs] : waiting)
+    jobs.erase_if([&](const Job& job) {
+      return ids.contains(measurement_id(job->getHeader().getMeasurementId()));
+    });
+  for (const measurement_id& id : ids) lost_with_nodes.erase(id);
+}
+
 // Returns a worker that has a credit and serves the job's device type, or null. Workers take turns.
 // `avoided` is what the workers serve that do not get it, if that is not empty; `must_be_idle`
 // skips workers that have a job of this type.
@@ -278,6 +287,9 @@ typename work_queue_actor<Job>::behavior_type work_queue_behavior(
       [self](const caf::down_msg& down) { self->state.lose(down.source, down.reason); });
   return {
       [self](put_atom, const Job& job) { self->state.put(job); },
+      [self](cancel_atom, const std::vector<std::uint64_t>& halves) {
+        self->state.cancel(ids_of<measurement_id>(halves));
+      },
       [self](pull_atom, const std::vector<std::string>& device_types, std::uint32_t credits) {
         self->state.pull(self->current_sender(), device_types, credits);
       },

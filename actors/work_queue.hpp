@@ -3,6 +3,7 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,12 @@ class job_line {
     std::size_t count = first_.size() + repeats_.size();
     for (const auto& [device, lane] : confirmations_) count += lane.size();
     return count;
+  }
+  template <class IsGone>
+  void erase_if(const IsGone& is_gone) {
+    std::erase_if(first_, is_gone);
+    std::erase_if(repeats_, is_gone);
+    for (auto& [device, lane] : confirmations_) std::erase_if(lane, is_gone);
   }
   // The confirmations, by what only the first device serves.
   std::map<std::string, std::deque<Job>>& confirmations() { return confirmations_; }
@@ -105,6 +112,7 @@ struct work_queue_state {
   std::map<std::string, std::size_t> serving;  // number of workers, by what they serve
 
   void put(const Job& job);
+  void cancel(const std::set<measurement_id>& ids);
   void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types,
             std::uint32_t credits);
   void done(const caf::strong_actor_ptr& who, const measurement_id& id);

@@ -283,8 +283,9 @@ configuration read_configuration(const std::filesystem::path& file,
   problems.throw_if_any();
   make_paths_absolute(c, overrides);
   c.learner.plan.sft.rate.steps = c.learner.plan.sft.updates;
-  if (c.corpus.held_out > 0)
-    c.learner.plan.comparison.held_out_bare_samples = c.learner.plan.comparison.held_out_samples;
+  comparison_stage_options& compared = c.learner.plan.comparison;
+  if (c.corpus.held_out > 0 && compared.bare_samples > 0)
+    compared.held_out_bare_samples = compared.held_out_samples;
   const exemplar_options& shown = c.pool.storage.exemplars;
   c.learner.plan.sft.exemplars = shown.method == exemplar_method::none ? 0 : shown.count;
   grpo_step_options& grpo = c.learner.plan.contrastive.grpo;

@@ -187,8 +187,9 @@ void visit_pool_keys(Visitor& v, configuration& c) {
           "The same for prompts and documents. Programs, scores and lineage always stay.",
           c.pool.storage.retention.texts, 0);
   v.value("screening",
-          "Whether variants that are written to be trained on are measured briefly. The best of "
-          "each group, exemplars and comparisons are measured in full.",
+          "Whether variants that are written to be trained on are measured briefly. The best of a "
+          "group that is faster than the best known variant, exemplars and comparisons are "
+          "measured in full.",
           c.pool.storage.screens);
   v.milliseconds("job_deadline_s",
                  "Seconds after which a job without a result is sent again "

@@ -144,9 +144,11 @@ void visit_contrastive_keys(Visitor& v, configuration& c) {
             "Whether samples are measured briefly. Their outcomes are as certain as others, and "
             "their speed-ups are not.",
             c.pool.storage.screens_comparisons);
-    v.value("held_out_samples",
-            "Samples per held-out task and policy; with corpus.held_out as many without exemplars.",
-            s.held_out_samples, 0, 1024);
+    v.value(
+        "held_out_samples",
+        "Samples per held-out task and policy; as many without exemplars if corpus.held_out and "
+        "bare_samples are not 0.",
+        s.held_out_samples, 0, 1024);
     v.value("curve",
             "Versions within each stage, evenly spaced, that write for held-out tasks as well as "
             "those at the stages' ends.",

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "messages/schema/identity.capnp.h"
 
@@ -68,6 +70,20 @@ std::uint64_t random_bits();
 template <class Id>
 Id random_id() {
   return Id{random_bits() | 1, random_bits()};
+}
+
+// Convert between ids and their halves, high half first, as messages have them.
+template <class Ids>
+std::vector<std::uint64_t> halves_of(const Ids& ids) {
+  std::vector<std::uint64_t> halves;
+  for (const auto& one : ids) halves.insert(halves.end(), {one.high, one.low});
+  return halves;
+}
+template <class Id>
+std::set<Id> ids_of(const std::vector<std::uint64_t>& halves) {
+  std::set<Id> ids;
+  for (std::size_t i = 0; i + 1 < halves.size(); i += 2) ids.insert(Id{halves[i], halves[i + 1]});
+  return ids;
 }
 
 // Returns the XXH3-128 of the parts, high half first. Each part is preceded by its length (8 bytes,

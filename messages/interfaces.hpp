@@ -29,6 +29,8 @@ using verify_atom = caf::atom_constant<caf::atom("verify")>;
 constexpr verify_atom verify_atom_v = verify_atom{};
 using measure_atom = caf::atom_constant<caf::atom("measure")>;
 constexpr measure_atom measure_atom_v = measure_atom{};
+using cancel_atom = caf::atom_constant<caf::atom("cancel")>;
+constexpr cancel_atom cancel_atom_v = cancel_atom{};
 using close_atom = caf::atom_constant<caf::atom("close")>;
 constexpr close_atom close_atom_v = close_atom{};
 using take_atom = caf::atom_constant<caf::atom("take")>;
@@ -105,6 +107,9 @@ template <class Job>
 using work_queue_actor = caf::typed_actor<
     // previous stage: puts a job into the queue
     caf::reacts_to<put_atom, Job>,
+    // pool: nobody needs these measurements any more, the two halves of each id; jobs that no
+    // worker has are dropped
+    caf::reacts_to<cancel_atom, std::vector<std::uint64_t>>,
     // worker: adds credits, (device types, credits), for jobs of these device types ("*": of all)
     caf::reacts_to<pull_atom, std::vector<std::string>, std::uint32_t>,
     // worker: the job with this measurement id, (high, low), has gone on; its credit returns
@@ -151,8 +156,9 @@ using pool_actor = caf::typed_actor<
     // learner: wants greedy answers of the policy, as it is, to at most so many held-out tasks; the
     // reply has their groups when they are judged. An error means that there are none
     caf::replies_to<validate_atom, std::uint32_t>::with<batch_record>,
-    // launch: names the work queue to which new jobs are sent
-    caf::reacts_to<connect_atom, compile_queue_actor>,
+    // launch: names the work queues: the first one, to which new jobs are sent, and the one in
+    // which most jobs wait
+    caf::reacts_to<connect_atom, compile_queue_actor, verify_queue_actor>,
     // node: changes the number of devices of a type by the given number, which may be negative
     caf::reacts_to<device_atom, device_type_record, std::int32_t>,
     // node: a node has ended, or has joined anew; what its generators had is lost

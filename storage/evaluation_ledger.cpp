@@ -249,6 +249,26 @@ void evaluation_ledger::evaluate_once(const task_id& task, const evaluation_key&
   send(key, pending_.emplace(key, w).first->second, *variant_of(key), best_score, 0, now_ms, jobs);
 }
 
+std::vector<measurement_id> evaluation_ledger::withdraw(const std::set<group_id>& groups) {
+  std::vector<measurement_id> given_up;
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    const evaluation_key& key = at->first;
+    work& w = at->second;
+    const auto left =
+        std::erase_if(w.groups, [&](const group_id& one) { return groups.contains(one); });
+    // What was verified before may be measured again for its own sake.
+    if (left > 0 && w.groups.empty() && !w.verified) {
+      given_up.push_back(w.measurement);
+      db_->remove(family::pending, key_of(key));
+      at = pending_.erase(at);
+      continue;
+    }
+    if (left > 0) store(key, w);
+    ++at;
+  }
+  return given_up;
+}
+
 std::optional<evaluation_ledger::closing> evaluation_ledger::close(
     const record<schema::Evaluation>& result, double best_score, std::uint64_t now_ms,
     std::vector<record<schema::CompileJob>>& jobs) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "messages/schema/pipeline.capnp.h"
@@ -62,6 +63,10 @@ class evaluation_ledger {
   void evaluate_once(const task_id& task, const evaluation_key& key, std::uint32_t population,
                      double best_score, std::uint64_t now_ms,
                      std::vector<record<schema::CompileJob>>& jobs);
+
+  // Gives up the first evaluations that only these groups wait for. Returns the measurements that
+  // nobody needs any more.
+  std::vector<measurement_id> withdraw(const std::set<group_id>& groups);
 
   struct closing {
     evaluation_key key;

@@ -49,7 +49,7 @@ class exemplar_selector {
   };
   choice choose(const task_id& task, const std::string& device_type, std::mt19937_64& random);
   // The same for a comparison of policies, of which none may be shown what another has found: draws
-  // from the variants that were known before the contrastive stage.
+  // from the variants of the corpus and those that were known before the contrastive stage.
   choice choose_to_compare(const task_id& task, const std::string& device_type,
                            std::mt19937_64& random);
 

@@ -102,11 +102,7 @@ std::optional<record<schema::RolloutGroup>> group_book::release(const group_id& 
   auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
   if (!stored)
     throw pool_error(db_->folder().string() + ": the group " + to_string(group) + " is missing");
-  if (unwanted_.erase(group) > 0) {
-    mark_dropped(group);
-  } else {
-    make_ready(**stored);
-  }
+  make_ready(**stored);
   return stored;
 }
 
@@ -132,16 +128,32 @@ void group_book::leave_ready(const group_id& group) {
   ready_places_.erase(found);
 }
 
-void group_book::abandon(Stage stage) {
-  std::vector<group_id> dropped;
-  for (const auto& [sequence, r] : ready_) {
-    if (r.stage == stage) dropped.push_back(r.group);
+std::vector<record<schema::RolloutGroup>> group_book::open_groups(Stage stage) const {
+  std::vector<record<schema::RolloutGroup>> open;
+  const auto add = [&](const group_id& group) {
+    auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
+    if (stored && stage_of(**stored) == stage) open.push_back(*std::move(stored));
+  };
+  for (const auto& [sequence, ready] : ready_) {
+    if (ready.stage == stage) add(ready.group);
   }
-  for (const group_id& group : dropped) mark_dropped(group);
-  for (const auto& [group, waits] : waiting_) {
-    const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
-    if (stored && (*stored)->getDraw().getStage() == stage) unwanted_.insert(group);
+  for (const auto& [group, waits] : waiting_) add(group);
+  return open;
+}
+
+std::set<group_id> group_book::abandon(Stage stage, const std::set<draw_id>& kept) {
+  std::set<group_id> waited;
+  for (const auto& stored : open_groups(stage)) {
+    const group_id group(stored->getId());
+    if (kept.contains(draw_id(stored->getDraw().getId()))) continue;
+    if (const auto waiting = waiting_.find(group); waiting != waiting_.end()) {
+      count_waiting(waiting->second, -1);
+      waiting_.erase(waiting);
+      waited.insert(group);
+    }
+    mark_dropped(group);
   }
+  return waited;
 }
 
 void group_book::mark_trained(const group_id& group, std::uint64_t version) {

@@ -60,7 +60,7 @@ class group_book {
   // is ready.
   bool begin(const schema::RolloutGroup::Reader& group, std::size_t waits_for);
   // Takes one missing evaluation of `group` as known. Returns the group, as it is stored, if it was
-  // the last one: the group becomes ready, or is dropped if its stage was abandoned.
+  // the last one: the group becomes ready.
   std::optional<record<schema::RolloutGroup>> release(const group_id& group);
 
   // The ready groups by their place in the queue.
@@ -73,9 +73,11 @@ class group_book {
   }
   std::uint64_t next_sequence() const { return next_sequence_; }
 
-  // Drops the groups of a stage that no step has consumed: ready groups at once, waiting groups
-  // when their last evaluation is known. The list of these waiting groups is in memory only.
-  void abandon(Stage stage);
+  // Returns the groups of a stage that wait or are ready.
+  std::vector<record<schema::RolloutGroup>> open_groups(Stage stage) const;
+  // Drops the groups of a stage that no step has consumed, except for those of these draws. Returns
+  // the dropped ones that waited.
+  std::set<group_id> abandon(Stage stage, const std::set<draw_id>& kept);
   void mark_trained(const group_id& group, std::uint64_t version);
   void mark_dropped(const group_id& group);
   // Makes a group ready again whose step was abandoned, or drops it if its tokens were removed.
@@ -94,7 +96,6 @@ class group_book {
   std::map<std::string, waiting_counts> waiting_by_type_;
   // Numbers of waiting corpus groups by device type and task.
   std::map<std::pair<std::string, task_id>, std::size_t> waiting_corpus_;
-  std::set<group_id> unwanted_;                     // waiting groups to drop
   std::map<std::uint64_t, ready_group> ready_;      // by place in the queue
   std::map<group_id, std::uint64_t> ready_places_;  // the keys of ready_
   std::uint64_t next_sequence_;

@@ -190,6 +190,7 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
                              std::vector<record<schema::CompileJob>>& jobs) {
   const task_id task(result->getTaskId());
   const std::string device_type = result->getDeviceType();
+  const bool awaited_corpus = book_.awaits_corpus(task, device_type);
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
   if (!closed) return false;
   for (const group_id& group : closed->released) {
@@ -199,8 +200,10 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   if (has_score(*closed->known)) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
+    // A run without earlier stages is contrastive while its corpus is judged.
     const auto* head = chain_.head_version();
-    const bool has_begun = head != nullptr && (*head)->getStage() >= Stage::CONTRASTIVE;
+    const bool has_begun =
+        head != nullptr && (*head)->getStage() >= Stage::CONTRASTIVE && !awaited_corpus;
     selector_.accept_to_compare(task, device_type, closed->key.variant, closed->known->getScore(),
                                 has_begun);
   } else {
@@ -229,7 +232,8 @@ void pool::measure_best_again(const task_id& task, const evaluation_key& judged,
     measured = best->variant;
 }
 
-// Only a variant that is measured in full becomes an exemplar.
+// Only a variant that is measured in full becomes an exemplar. That takes longer than the group's
+// brief measurements, so what is no faster than the best known variant goes without.
 void pool::measure_best_of(const schema::RolloutGroup::Reader& group,
                            const std::vector<record<schema::Evaluation>>& evaluated,
                            std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
@@ -238,11 +242,13 @@ void pool::measure_best_of(const schema::RolloutGroup::Reader& group,
                        [](const auto& a, const auto& b) { return a->getScore() < b->getScore(); });
   if (best == evaluated.end() || !has_score(**best)) return;
   const auto draw = group.getDraw();
+  const task_id task(draw.getTaskId());
   const std::string device_type = draw.getDeviceType();
+  const double known = best_score(task, device_type);
+  if ((*best)->getScore() <= known) return;
   ledger_.evaluate_once(
-      task_id(draw.getTaskId()),
-      {variant_id((*best)->getVariantId()), device_type, options_.judge_version, run_scope},
-      draw.getPopulation(), best_score(task_id(draw.getTaskId()), device_type), now_ms, jobs);
+      task, {variant_id((*best)->getVariantId()), device_type, options_.judge_version, run_scope},
+      draw.getPopulation(), known, now_ms, jobs);
 }
 
 void pool::note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
@@ -295,6 +301,7 @@ record<schema::Draw> pool::draw(const draw_request& request) {
   draw->setSeed(random_());
   draw->setArm(request.arm);
   draw->setComparedAt(static_cast<std::uint32_t>(request.compared_at));
+  draw->setComparison(static_cast<std::uint32_t>(request.comparison));
   const auto choice = request.arm == schema::Draw::Arm::BARE ? exemplar_selector::choice()
                       : is_compared(request.stage)
                           ? selector_.choose_to_compare(request.task, request.device_type, random_)

@@ -89,6 +89,7 @@ class pool {
     std::uint32_t samples = 1;
     schema::Draw::Arm arm = schema::Draw::Arm::SAMPLED;
     std::uint64_t compared_at = 0;  // the head when the comparison or validation began
+    std::size_t comparison = 0;     // index of the draw in its comparison
   };
   // Makes the choices for one prompt. Exemplars include their code, ordered by ascending score. The
   // arm `bare` has none. Where an attempt of the policy waits to be made better, the draw asks for
@@ -111,8 +112,14 @@ class pool {
   // committed yet are none behind. Groups that the request does without are not dropped. The
   // returned groups stay ready until a step over them is committed.
   std::optional<record<schema::TrainingBatch>> take(const batch_request& request);
-  // Drops the groups of a stage that no step has consumed; see group_book::abandon().
-  void abandon(Stage stage) { book_.abandon(stage); }
+  // Drops the groups of a stage that no step has consumed, except for those of these draws. Returns
+  // the measurements that nobody needs any more.
+  std::vector<measurement_id> abandon(Stage stage, const std::set<draw_id>& kept = {}) {
+    return ledger_.withdraw(book_.abandon(stage, kept));
+  }
+  // Returns the draws whose groups wait or are ready of the comparison that began at this version.
+  // Leaves out what another version of the judge has judged.
+  std::vector<record<schema::Draw>> comparison_draws(std::uint64_t compared_at) const;
   // Returns the groups of a stage that the steps up to the head have trained on, in the order of
   // the steps. Serves a data set that is used repeatedly (the corpus).
   std::vector<record<schema::ScoredGroup>> trained_groups(Stage stage) const;
@@ -142,8 +149,9 @@ class pool {
   bool awaits_corpus(const task_id& task, const std::string& device_type) const {
     return book_.awaits_corpus(task, device_type);
   }
+  // Number of ready groups of all stages.
+  std::size_t ready_groups() const { return book_.ready().size(); }
   // Number of ready groups of a stage that are not among these.
-  std::size_t ready_groups() const { return book_.ready().size(); }  // of all stages
   std::size_t ready_groups(Stage stage, const std::set<group_id>& without = {}) const;
   // Numbers of groups that take() has dropped since the pool was opened, by device type.
   const std::map<std::string, std::uint64_t>& dropped_groups() const { return dropped_; }

@@ -65,6 +65,21 @@ std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& req
   return batch.finish();
 }
 
+std::vector<record<schema::Draw>> pool::comparison_draws(std::uint64_t compared_at) const {
+  std::set<group_id> ready;
+  for (const auto& [sequence, one] : book_.ready()) ready.insert(one.group);
+  std::vector<record<schema::Draw>> draws;
+  for (const auto& group : book_.open_groups(Stage::COMPARISON)) {
+    if (group->getDraw().getComparedAt() != compared_at) continue;
+    bool is_judged = true;
+    for (const auto rollout : group->getRollouts())
+      is_judged = is_judged && evaluation_of(*group, rollout).has_value();
+    if (is_judged || !ready.contains(group_id(group->getId())))
+      draws.push_back(copy_record<schema::Draw>(group->getDraw()));
+  }
+  return draws;
+}
+
 std::vector<record<schema::ScoredGroup>> pool::trained_groups(Stage stage) const {
   std::vector<record<schema::ScoredGroup>> groups;
   if (!chain_.head()) return groups;

@@ -98,15 +98,19 @@ class comparison_report {
       ordered_json row = {{"version", version}, {"name", label}, {"tokens", tokens}};
       row.update(print_held_out_row(version, label, fixed(tokens / 1e6, 2) + "M", std::nullopt));
       ordered_json tasks = ordered_json::array();
-      const auto* greedy = held_out_by_task(schema::Draw::Arm::GREEDY, version);
+      const std::map<std::string, const samples_by_task*> others = {
+          {"greedy", held_out_by_task(schema::Draw::Arm::GREEDY, version)},
+          {"bare", held_out_by_task(schema::Draw::Arm::BARE, version)}};
       for (const auto& [task, its] : by_task) {
         ordered_json of_task = to_json(summarise_samples(its));
         of_task["task"] = task;
         of_task["samples"] = its.size();
         if (const auto originals = without_copies(its); !originals.empty())
           of_task["without_copies"] = to_json(summarise_samples(originals));
-        if (greedy != nullptr && greedy->contains(task))
-          of_task["greedy"] = to_json(summarise_samples(greedy->at(task)));
+        for (const auto& [arm, of_arm] : others) {
+          if (of_arm != nullptr && of_arm->contains(task))
+            of_task[arm] = to_json(summarise_samples(of_arm->at(task)));
+        }
         tasks.push_back(of_task);
       }
       row["tasks"] = tasks;

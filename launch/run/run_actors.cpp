@@ -75,7 +75,7 @@ class actor_starter {
         system_.spawn(work_queue_behavior<verify_job>, std::string("verify"), started_.pool);
     wiring_.benchmarks =
         system_.spawn(work_queue_behavior<benchmark_job>, std::string("benchmark"), started_.pool);
-    caf::anon_send(started_.pool, connect_atom_v, wiring_.compiles);
+    caf::anon_send(started_.pool, connect_atom_v, wiring_.compiles, wiring_.verifies);
   }
 
   void start_telemetry() {

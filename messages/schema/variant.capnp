@@ -70,6 +70,9 @@ struct Draw {
   comparedAt @12 :UInt32;
   # The head when the comparison or validation began. It keeps the evaluations of each apart.
 
+  comparison @13 :UInt32;
+  # Index of the draw in its comparison, which the draws of all compared versions share.
+
   enum Arm {
     # How the completions of a comparison are written. All other draws are `sampled`.
     sampled @0;                               # at the run's temperature, with exemplars

@@ -86,7 +86,8 @@ class PoolOnASlowDisk : public testing::Test {
     pool_ = system_.spawn<caf::detached>(
         pool_behavior, options, std::make_shared<const task_table>(table_of_softmax(the_task())),
         me);
-    self_->send(pool_, connect_atom_v, caf::actor_cast<compile_queue_actor>(me));
+    self_->send(pool_, connect_atom_v, caf::actor_cast<compile_queue_actor>(me),
+                caf::actor_cast<verify_queue_actor>(me));
     self_->send(pool_, device_atom_v, make_device_type(the_device()), std::int32_t{1});
     EXPECT_TRUE(is_answered(request(commit_atom_v, make_version(0, 0, 0), make_step(0, 0, {}))));
   }

@@ -261,6 +261,70 @@ TEST_F(PoolRequests, AComparisonJudgesAProgramAgainThatAnEarlierOneHasJudged) {
   }
 }
 
+TEST_F(PoolRequests, AnInterruptedComparisonGoesOnWhereItWas) {
+  pool_->commit_step(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
+  EXPECT_EQ(requests_.compare(*comparison({0, 1}, 2)), 4U);
+  for (int i = 0; i < 3; ++i) request_draw();
+  requests_.serve_draws(now_);
+  ASSERT_EQ(draws_.served(), 3U);
+  const draw_record judged = *draws_.all[0];
+  const draw_record waiting = *draws_.all[1];
+  finish_all(submit(compared_answer(judged, "a")), 2.0);
+  const auto left = submit(compared_answer(waiting, "b"));
+
+  open();
+  draw_schedule schedule({the_task()}, {.max_groups = 2, .samples = 3});
+  schedule.change_devices(the_device(), 1);
+  pool_requests resumed(*pool_, schedule);
+  EXPECT_EQ(resumed.compare(*comparison({0, 1}, 2)), 4U);
+  EXPECT_TRUE(resumed.take_given_up().empty());
+  replies<draw_record> draws;
+  for (int i = 0; i < 4; ++i) resumed.add(draws.collect(), now_);
+  resumed.serve_draws(now_);
+  ASSERT_EQ(draws.served(), 2U) << "one was not answered, and one not issued";
+  for (const auto& one : draws.all) EXPECT_EQ((*one)->getPolicyVersion(), 1U);
+  EXPECT_EQ((*draws.all[0])->getSeed(), judged->getSeed()) << "both versions share their draws";
+  EXPECT_EQ((*draws.all[1])->getSeed(), waiting->getSeed());
+  finish_all(left, 3.0);
+  for (const auto& one : draws.all)
+    finish_all(submit(compared_answer(*one, to_string(draw_id((*one)->getId())))), 2.0);
+  resumed.add({{Stage::COMPARISON, 4, 4}, false}, batches_.collect(), now_);
+  resumed.serve_batch(now_);
+  EXPECT_EQ(batches_.served(), 1U);
+  verify();
+}
+
+TEST_F(PoolRequests, AComparisonKeepsNoGroupThatItDoesNotPlan) {
+  pool_->commit_step(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
+  requests_.compare(*comparison({1}, 2));
+  for (int i = 0; i < 2; ++i) request_draw();
+  requests_.serve_draws(now_);
+  ASSERT_EQ(draws_.served(), 2U);
+  for (const auto& one : draws_.all) finish_all(submit(compared_answer(*one, "a")), 2.0);
+  EXPECT_EQ(pool_->ready_groups(Stage::COMPARISON), 2U);
+  EXPECT_EQ(requests_.compare(*comparison({1}, 1)), 1U) << "fewer samples than before";
+  EXPECT_EQ(pool_->ready_groups(Stage::COMPARISON), 1U);
+}
+
+TEST_F(PoolRequests, AComparisonGivesUpWhatTheStageBeforeHasLeft) {
+  const auto jobs = submit(make_group({"a", "b"}));
+  ASSERT_EQ(jobs.size(), 2U);
+  finish(*jobs[0], 2.0);
+  pool_->commit_step(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
+  requests_.compare(*comparison({1}, 1));
+  EXPECT_THAT(requests_.take_given_up(),
+              testing::ElementsAre(measurement_id(jobs[1]->getHeader().getMeasurementId())));
+  EXPECT_TRUE(requests_.take_given_up().empty());
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  EXPECT_EQ(pool_->in_flight(), 0U);
+  EXPECT_TRUE(finish(*jobs[1], 2.0).empty()) << "a result that comes nevertheless";
+  EXPECT_EQ(pool_->ready_groups(), 0U);
+  verify();
+  open();
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  EXPECT_EQ(submit(make_group({"b"})).size(), 1U) << "it can be judged later";
+}
+
 TEST_F(PoolRequests, AValidationIsAnsweredWhenItsGroupsAreJudged) {
   pool_->commit_step(make_version(3, 0, 1), make_step(3, 0, {}));
   draw_schedule schedule({}, {.max_groups = 2, .samples = 3}, {the_task()});

@@ -29,7 +29,8 @@ class PoolActor : public actor_test {
   }
   void start() {
     spawn();
-    tell(pool_, connect_atom_v, caf::actor_cast<compile_queue_actor>(me()));
+    tell(pool_, connect_atom_v, caf::actor_cast<compile_queue_actor>(me()),
+         caf::actor_cast<verify_queue_actor>(me()));
     change_devices(the_device(), 1);
     commit(make_version(0, 0, 0), make_step(0, 0, {}));
   }

@@ -237,6 +237,19 @@ TEST_F(WorkQueue, HandsOutARepeatBesideJobsOfAnotherType) {
   EXPECT_EQ(numbers(got), (numbers_list{1, 2, 101, 102}));
 }
 
+TEST_F(WorkQueue, DropsCancelledJobsThatNoWorkerHas) {
+  std::vector<compile_job> got;
+  const auto w = join(got, {"a"}, 1);
+  for (std::uint64_t i = 1; i <= 3; ++i) put(job(i, "a"));
+  const std::vector<measurement_id> cancelled = {
+      measurement_id(job(1, "a")->getHeader().getMeasurementId()),
+      measurement_id(job(2, "a")->getHeader().getMeasurementId())};
+  caf::anon_send(queue_, cancel_atom_v, halves_of(cancelled));
+  settle();
+  done_as(w, got[0]);
+  EXPECT_EQ(numbers(got), (numbers_list{1, 3}));
+}
+
 TEST_F(WorkQueue, DropsJobsPastTheirDeadline) {
   put(job(1, "a", 0, 1));
   put(job(2, "a"));

@@ -260,6 +260,23 @@ TEST_F(PoolTest, AComparisonShowsWhatWasKnownBeforeTheContrastiveStage) {
   verify();
 }
 
+// Such a run has no stage before the contrastive one, which begins while the corpus is judged.
+TEST_F(PoolTest, AComparisonShowsTheCorpusWheneverItWasJudged) {
+  group_options corpus;
+  corpus.origin = schema::RolloutGroup::Origin::CORPUS;
+  const auto early = submit(make_group({"early"}, corpus));
+  const auto late = submit(make_group({"late"}, corpus));
+  finish_all(early, 2.0);
+  pool_->commit_step(make_version(0, 0, 0, Stage::CONTRASTIVE),
+                     make_step(0, 0, {}, Stage::CONTRASTIVE));
+  finish_all(late, 4.0);
+  finish_all(submit(make_group({"found"})), 9.0);
+  const auto draw = pool_->draw({the_task(), the_device(), Stage::COMPARISON, 0, 4});
+  ASSERT_EQ(draw->getExemplars().size(), 2U);
+  EXPECT_EQ(view(draw->getExemplars()[0].getPython()), "early");
+  EXPECT_EQ(view(draw->getExemplars()[1].getPython()), "late");
+}
+
 TEST_F(PoolTest, PoolOfAnotherFormatIsRefusedAndBothFormatsAreNamed) {
   pool_.reset();
   {

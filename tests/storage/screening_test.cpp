@@ -45,6 +45,16 @@ TEST_F(Screening, MeasuresTheBestOfAGroupInFull) {
   EXPECT_EQ(scores(), (std::vector<double>{2, 3, 2})) << "the group does not wait for it";
 }
 
+TEST_F(Screening, MeasuresNothingInFullThatIsNoFasterThanTheBest) {
+  const auto full = finish(*submit(make_group({"a"}))[0], 2.0);
+  ASSERT_EQ(full.size(), 1U);
+  finish(*full[0], 3.0);
+  EXPECT_TRUE(finish(*submit(make_group({"b"}))[0], 2.9).empty());
+  const auto faster = finish(*submit(make_group({"c"}))[0], 3.1);
+  ASSERT_EQ(faster.size(), 1U);
+  EXPECT_EQ(view(faster[0]->getPython()), "c");
+}
+
 TEST_F(Screening, ShowsOnlyWhatIsMeasuredInFull) {
   const auto jobs = submit(make_group({"a", "b"}));
   finish(*jobs[0], 2.0);
