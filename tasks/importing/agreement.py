@@ -378,8 +378,11 @@ class Check:
         Raises Failure if an output holds no finite number with inputs as declared.
         """
         im = self.importer
+        varied = im.specification.draw_varied_parameters()
         self.has_result = has_result(
-            lambda: im.specification.draw_inputs(sizes), self.compiled.call, im.notes
+            lambda: im.specification.draw_inputs(sizes),
+            lambda inputs, is_wide=False: self.compiled.call(inputs, is_wide, varied),
+            im.notes,
         )
 
 

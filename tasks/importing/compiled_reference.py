@@ -35,16 +35,18 @@ class CompiledReference:
             for k in self.operators
         )
 
-    def call(self, inputs, is_wide=False):
+    def call(self, inputs, is_wide=False, drawn=None):
         """Returns the reference's outputs for copies of the given inputs, as a list of tensors.
 
         is_wide: if True, floating-point inputs and parameters are cast to float64.
+        drawn: values of parameters, by placeholder, that replace those of the module.
 
         If the graph writes into arguments, the reference is compiled again with copies of them and
         called again.
         """
         im = self.importer
-        parameters = [im.constants[node].detach() for node in im.reference.parameters]
+        values = im.constants | (drawn or {})
+        parameters = [values[node].detach() for node in im.reference.parameters]
         if self.writes:
             parameters = [p.clone() for p in parameters]
         tensors = [im.as_checked(t).clone() for t in inputs]
@@ -61,5 +63,5 @@ class CompiledReference:
         if written:  # a task's reference must not change its arguments
             self.cloned += written
             self.compile()
-            return self.call(inputs, is_wide)
+            return self.call(inputs, is_wide, drawn)
         return list(outputs) if isinstance(outputs, tuple) else [outputs]

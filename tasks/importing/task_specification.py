@@ -209,11 +209,10 @@ class Specification:
             is_learned = isinstance(tensor, torch.nn.Parameter) or self.targets[node].endswith(
                 ("running_mean", "running_var")
             )
-            return spec | {
-                "init": self.near(name, init)
-                if is_learned and tensor.dtype.is_floating_point
-                else init
-            }
+            if not (is_learned and tensor.dtype.is_floating_point):
+                return spec | {"init": init}
+            near = self.near(name, init)
+            return spec | {"init": near, "varied": near is not init}
         is_exact = (
             is_deterministic
             or is_integer(tensor.dtype)
@@ -257,6 +256,17 @@ class Specification:
             if constant.a > 0
             else Init("normal", constant.a, 0.1)
         )
+
+    def draw_varied_parameters(self):
+        """Returns values, by placeholder, of the parameters that the task does not draw as the file.
+
+        These are the ones that the file sets to one value, with --vary-constants.
+        """
+        return {
+            node: spec["init"].draw(spec["shape"], spec["dtype"], {}, self.importer.generator)
+            for node, spec in zip(self.importer.reference.parameters, self.parameters)
+            if spec.get("varied")
+        }
 
     def draw_inputs(self, sizes):
         """Draws inputs as the task declares them.

@@ -171,6 +171,16 @@ TEST_F(ImportedModules, ConstantParametersAreDrawnWithVaryConstants) {
   EXPECT_EQ(tensor(block.parameters, "norm_bias").init, drawn(kind::normal, 0.0, 0.1));
 }
 
+TEST_F(ImportedModules, ParametersThatAreDrawnNearAValueGiveAResult) {
+  EXPECT_FALSE(imported("zero_last_layer").has_result);
+  const temporary_folder varied;
+  const auto run = import_into(varied.path(), {source_folder / "modules" / "zero_last_layer.py"},
+                               {"--vary-constants"});
+  ASSERT_EQ(run.code, 0);
+  EXPECT_TRUE(load_task(varied / "zero_last_layer.toml").has_result);
+  EXPECT_THAT(run.files.at("zero_last_layer")["notes"].dump(), Not(HasSubstr("no result")));
+}
+
 TEST_F(ImportedModules, TasksAdmitTf32WithRelaxedPrecision) {
   const temporary_folder relaxed;
   const std::filesystem::path module = source_folder / "modules" / "wide_layer.py";

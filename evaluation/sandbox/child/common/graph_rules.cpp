@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <unordered_set>
 
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
@@ -156,6 +157,18 @@ void check_precision(const Node* node) {
            "itself, or torch.full([], number, dtype=torch.float64)");
 }
 
+// TorchScript takes the type in x.view(type) for a size. Types are numbers, whose text tells them.
+void check_view(const Node* node) {
+  if (node->kind() != c10::aten::view) return;
+  const Node* size = node->inputs()[1]->node();
+  if (size->kind() == c10::prim::ListConstruct && size->inputs().size() == 1)
+    size = size->inputs()[0]->node();
+  if (size->kind() == c10::prim::Constant && size->sourceRange().text().str().starts_with("torch."))
+    reject(node,
+           "a view of the bits as another type is not available in a host program: a kernel "
+           "can read the bits");
+}
+
 void check_node(const Node* node) {
   const std::string name = node->kind().toQualString();
   if (!is_allowed_operator(name)) {
@@ -165,6 +178,7 @@ void check_node(const Node* node) {
                          : "the operator " + name + " is not allowed");
   }
   check_precision(node);
+  check_view(node);
   const torch::jit::FunctionSchema* schema = node->maybeSchema();
   if (schema == nullptr) return;
   for (std::size_t i = 0; i < node->inputs().size() && i < schema->arguments().size(); ++i) {
