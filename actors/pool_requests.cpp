@@ -180,11 +180,12 @@ void pool_requests::serve_draws(std::uint64_t now_ms) {
   refuse_expired(now_ms);
   std::map<std::string, std::size_t> waiting;
   for (const auto& [type, counts] : pool_->waiting_by_type()) waiting[type] = counts.all;
+  const std::size_t drawn = pool_->waiting_drawn_groups();
+  const std::size_t ready = pool_->ready_groups(stage, trained_);
   while (!draws_.empty()) {
     const draw_schedule::place* const compared = schedule_->next_held_out();
     if (compared != nullptr && pool_->awaits_corpus(compared->task, compared->device_type)) return;
-    const auto what = schedule_->next(stage, (*head)->getVersion(), pool_->waiting_drawn_groups(),
-                                      pool_->ready_groups(stage, trained_), waiting);
+    const auto what = schedule_->next(stage, (*head)->getVersion(), drawn, ready, waiting);
     if (!what) return;
     const draw_record draw = make_draw(*what);
     schedule_->issue(draw_id(draw->getId()), *what, now_ms, draws_.front().generator);

@@ -8,9 +8,9 @@ namespace hone {
 
 // Version of the records in messages/schema, their fields and their meaning, and of the messages
 // between actors of different nodes (interfaces.hpp).
-inline constexpr std::uint32_t schema_version = 8;
+inline constexpr std::uint32_t schema_version = 9;
 // Judge version: changes whenever a verdict or score of evaluation/ could. Scores of different
 // versions are not comparable.
-inline constexpr std::uint32_t judge_version = 25;
+inline constexpr std::uint32_t judge_version = 26;
 
 }  // namespace hone

@@ -106,9 +106,24 @@ std::optional<record<schema::RolloutGroup>> group_book::release(const group_id& 
   return stored;
 }
 
+const group_book::ready_queue& group_book::ready(Stage stage) const {
+  static const ready_queue none;
+  const auto found = ready_.find(stage);
+  return found == ready_.end() ? none : found->second;
+}
+
+std::size_t group_book::count_ready(Stage stage, const std::set<group_id>& without) const {
+  std::size_t left_out = 0;
+  for (const group_id& group : without) {
+    const auto place = ready_places_.find(group);
+    left_out += place != ready_places_.end() && place->second.stage == stage ? 1 : 0;
+  }
+  return ready(stage).size() - left_out;
+}
+
 void group_book::append(ready_group group) {
-  ready_places_[group.group] = group.sequence;
-  ready_.emplace(group.sequence, std::move(group));
+  ready_places_[group.group] = {group.stage, group.sequence};
+  ready_[group.stage].emplace(group.sequence, std::move(group));
 }
 
 void group_book::make_ready(const schema::RolloutGroup::Reader& group) {
@@ -123,8 +138,8 @@ void group_book::make_ready(const schema::RolloutGroup::Reader& group) {
 void group_book::leave_ready(const group_id& group) {
   const auto found = ready_places_.find(group);
   if (found == ready_places_.end()) return;
-  db_->remove(family::ready, key_of(found->second));
-  ready_.erase(found->second);
+  db_->remove(family::ready, key_of(found->second.sequence));
+  ready_[found->second.stage].erase(found->second.sequence);
   ready_places_.erase(found);
 }
 
@@ -134,9 +149,7 @@ std::vector<record<schema::RolloutGroup>> group_book::open_groups(Stage stage) c
     auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
     if (stored && stage_of(**stored) == stage) open.push_back(*std::move(stored));
   };
-  for (const auto& [sequence, ready] : ready_) {
-    if (ready.stage == stage) add(ready.group);
-  }
+  for (const auto& [sequence, one] : ready(stage)) add(one.group);
   for (const auto& [group, waits] : waiting_) add(group);
   return open;
 }

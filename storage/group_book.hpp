@@ -63,8 +63,14 @@ class group_book {
   // the last one: the group becomes ready.
   std::optional<record<schema::RolloutGroup>> release(const group_id& group);
 
-  // The ready groups by their place in the queue.
-  const std::map<std::uint64_t, ready_group>& ready() const { return ready_; }
+  // The ready groups of each stage by their place in the queue.
+  using ready_queue = std::map<std::uint64_t, ready_group>;
+  const std::map<Stage, ready_queue>& ready() const { return ready_; }
+  const ready_queue& ready(Stage stage) const;
+  bool is_ready(const group_id& group) const { return ready_places_.contains(group); }
+  // Number of ready groups of all stages, and of those of one stage that are not among these.
+  std::size_t count_ready() const { return ready_places_.size(); }
+  std::size_t count_ready(Stage stage, const std::set<group_id>& without) const;
   // Number of waiting groups per device type.
   const std::map<std::string, waiting_counts>& waiting_by_type() const { return waiting_by_type_; }
   // Returns true if a corpus group of a task waits for an evaluation on a device type.
@@ -96,8 +102,12 @@ class group_book {
   std::map<std::string, waiting_counts> waiting_by_type_;
   // Numbers of waiting corpus groups by device type and task.
   std::map<std::pair<std::string, task_id>, std::size_t> waiting_corpus_;
-  std::map<std::uint64_t, ready_group> ready_;      // by place in the queue
-  std::map<group_id, std::uint64_t> ready_places_;  // the keys of ready_
+  struct ready_place {
+    Stage stage = Stage::SFT;
+    std::uint64_t sequence = 0;
+  };
+  std::map<Stage, ready_queue> ready_;
+  std::map<group_id, ready_place> ready_places_;  // where ready_ has them
   std::uint64_t next_sequence_;
 };
 

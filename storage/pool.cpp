@@ -342,13 +342,6 @@ std::size_t pool::waiting_drawn_groups() const {
   return groups;
 }
 
-std::size_t pool::ready_groups(Stage stage, const std::set<group_id>& without) const {
-  return static_cast<std::size_t>(
-      std::count_if(book_.ready().begin(), book_.ready().end(), [&](const auto& entry) {
-        return entry.second.stage == stage && !without.contains(entry.second.group);
-      }));
-}
-
 std::optional<record<schema::Evaluation>> pool::evaluation_of(
     const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const {
   evaluation_key key{variant_id(rollout.getVariantId()), group.getDraw().getDeviceType(),

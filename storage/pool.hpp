@@ -150,9 +150,11 @@ class pool {
     return book_.awaits_corpus(task, device_type);
   }
   // Number of ready groups of all stages.
-  std::size_t ready_groups() const { return book_.ready().size(); }
+  std::size_t ready_groups() const { return book_.count_ready(); }
   // Number of ready groups of a stage that are not among these.
-  std::size_t ready_groups(Stage stage, const std::set<group_id>& without = {}) const;
+  std::size_t ready_groups(Stage stage, const std::set<group_id>& without = {}) const {
+    return book_.count_ready(stage, without);
+  }
   // Numbers of groups that take() has dropped since the pool was opened, by device type.
   const std::map<std::string, std::uint64_t>& dropped_groups() const { return dropped_; }
   // Returns the best variant, or nullopt if none is ok.

@@ -27,14 +27,17 @@ std::uint32_t pool::max_lag_of(const std::string& device_type) const {
 
 void pool::drop_stale(const std::set<group_id>& without) {
   std::vector<group_id> stale;
-  for (const auto& [sequence, ready] : book_.ready()) {
-    if (!ready.has_version || is_compared(ready.stage) || without.contains(ready.group)) continue;
-    // The learner hands weights to the generators before it commits their version.
-    if (ready.oldest_version >= next_version_) continue;
-    const auto lag = chain_.lag_of(ready.oldest_version);
-    if (lag && *lag <= max_lag_of(ready.device_type)) continue;
-    stale.push_back(ready.group);
-    ++dropped_[ready.device_type];
+  for (const auto& [stage, queue] : book_.ready()) {
+    if (is_compared(stage) || stage == Stage::SFT) continue;  // the corpus has no version
+    for (const auto& [sequence, ready] : queue) {
+      if (!ready.has_version || without.contains(ready.group)) continue;
+      // The learner hands weights to the generators before it commits their version.
+      if (ready.oldest_version >= next_version_) continue;
+      const auto lag = chain_.lag_of(ready.oldest_version);
+      if (lag && *lag <= max_lag_of(ready.device_type)) continue;
+      stale.push_back(ready.group);
+      ++dropped_[ready.device_type];
+    }
   }
   for (const group_id& group : stale) {
     book_.mark_dropped(group);
@@ -44,11 +47,12 @@ void pool::drop_stale(const std::set<group_id>& without) {
 
 std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& request) {
   drop_stale(request.without);
+  if (book_.count_ready(request.stage, request.without) < request.at_least) return std::nullopt;
   const bool is_even = request.max_per_task > 0;
   std::map<task_id, std::size_t> older;  // number of older groups per task
   std::vector<std::pair<std::size_t, group_id>> candidates;
-  for (const auto& [sequence, ready] : book_.ready()) {
-    if (ready.stage != request.stage || request.without.contains(ready.group)) continue;
+  for (const auto& [sequence, ready] : book_.ready(request.stage)) {
+    if (request.without.contains(ready.group)) continue;
     const std::size_t turn = is_even ? older[ready.task]++ : 0;
     if (!is_even || turn < request.max_per_task) candidates.emplace_back(turn, ready.group);
   }
@@ -66,15 +70,13 @@ std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& req
 }
 
 std::vector<record<schema::Draw>> pool::comparison_draws(std::uint64_t compared_at) const {
-  std::set<group_id> ready;
-  for (const auto& [sequence, one] : book_.ready()) ready.insert(one.group);
   std::vector<record<schema::Draw>> draws;
   for (const auto& group : book_.open_groups(Stage::COMPARISON)) {
     if (group->getDraw().getComparedAt() != compared_at) continue;
     bool is_judged = true;
     for (const auto rollout : group->getRollouts())
       is_judged = is_judged && evaluation_of(*group, rollout).has_value();
-    if (is_judged || !ready.contains(group_id(group->getId())))
+    if (is_judged || !book_.is_ready(group_id(group->getId())))
       draws.push_back(copy_record<schema::Draw>(group->getDraw()));
   }
   return draws;

@@ -353,7 +353,7 @@ class reporter {
     line("  " + std::to_string(variants) +
          " variants, repeats counted once: " + std::to_string(found_.evaluated_variants) +
          " evaluated, " + std::to_string(found_.compared_variants) + " in the comparison only, " +
-         std::to_string(found_.waiting_variants) + " not yet");
+         std::to_string(found_.waiting_variants) + " not evaluated");
     line("  " + std::to_string(evaluations) +
          " evaluations, each variant once per type of device: " + std::to_string(found_.judged) +
          " judged, " + std::to_string(found_.unparsable) + " unparsable, " +

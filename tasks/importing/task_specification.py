@@ -258,9 +258,9 @@ class Specification:
         )
 
     def draw_varied_parameters(self):
-        """Returns values, by placeholder, of the parameters that the task does not draw as the file.
+        """Returns values, by placeholder, of the parameters that --vary-constants has drawn.
 
-        These are the ones that the file sets to one value, with --vary-constants.
+        The file sets them to one value.
         """
         return {
             node: spec["init"].draw(spec["shape"], spec["dtype"], {}, self.importer.generator)

@@ -26,8 +26,13 @@ TEST(GroupBook, ReadyGroupsKeepTheirOrderWhileOthersLeave) {
   for (const std::uint64_t i : {3, 0, 9})
     book.mark_trained(group_id(group_numbered(i)->getId()), 1);
   std::vector<std::uint64_t> left;
-  for (const auto& [sequence, ready] : book.ready()) left.push_back(ready.group.low);
+  const Stage stage = stage_of(*group_numbered(0));
+  for (const auto& [sequence, ready] : book.ready(stage)) left.push_back(ready.group.low);
   EXPECT_EQ(left, (std::vector<std::uint64_t>{1, 2, 4, 5, 6, 7, 8}));
+  const std::set<group_id> without = {group_id(group_numbered(3)->getId()),
+                                      group_id(group_numbered(4)->getId())};
+  EXPECT_EQ(book.count_ready(stage, without), 6U) << "one of these is not ready";
+  EXPECT_EQ(book.count_ready(Stage::COMPARISON, {}), 0U);
 }
 
 // A step of supervised fine-tuning trains on the whole corpus, in the order of the groups' ids.
@@ -45,7 +50,7 @@ TEST(GroupBook, AStepOfManyGroupsLeavesTheQueueInLinearTime) {
   }
   const auto begin = std::chrono::steady_clock::now();
   for (const group_id& id : ids) book.mark_trained(id, 1);
-  EXPECT_TRUE(book.ready().empty());
+  EXPECT_EQ(book.count_ready(), 0U);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
