@@ -58,7 +58,7 @@ struct case_timing {
   double burst_busy_us = 0;  // part of burst_span_us during which any kernel ran
   std::string throttled;     // why the GPU was throttled before or after; empty: it was not
   double unseen_us = 0;      // see unseen_beside() in clock_checks.hpp
-  bool has_unseen_time = false;  // the failure is due to unseen time
+  bool has_unseen_time = false;  // so much that another timing may differ
 };
 
 // Multiplies every speed-up of a measurement, and its interval, by exp(log_factor).

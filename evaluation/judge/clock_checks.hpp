@@ -12,7 +12,7 @@ namespace hone {
 
 // Three clocks time the same calls on a GPU: events, the host's clock and CUPTI. Their times must
 // agree (evaluation.md section 3, point 3; doc/decisions/012). Late work, which runs when no clock
-// looks, ends as `cheating` (`late_work`) if the host waits over 5 us and 1 % longer for a call
+// looks, ends as `cheating` (`late_work`) if the host waits over 50 us and 5 % longer for a call
 // than its events say, if CUPTI sees a burst last over 2 % and 60 us longer than its events, or if
 // a call is scored at less than 0.85 times the GPU's work for it (0.75 where the GPU idles for a
 // tenth of the burst, decision 056). A host that is late in a burst,
@@ -48,7 +48,10 @@ burst_clock typical_trace(double scored_call_ns, const std::function<burst_clock
 // scores: median of the seven buckets' medians. Any unit; tests and callers use nanoseconds.
 double unseen_beside(const std::vector<double>& candidate_ns,
                      const std::vector<double>& reference_ns);
-// Returns a failure if the unseen time is more than clocks may differ by for a call of `call_us`.
+// Returns true if the unseen time of a call of `call_us` is so long that chance, such as another
+// process's work, should be ruled out by another timing.
+bool is_doubtful(double unseen_us, double call_us);
+// Returns a failure if the unseen time is longer than any that honest programs have.
 // `unseen_us` must be reduced by the unseen time of two equal programs in the same processes.
 std::optional<program_failure> find_unseen_time(double unseen_us, double call_us);
 

@@ -42,18 +42,26 @@ TEST(UnseenTime, CountsIfItsRoundsCouldMoveTheScore) {
   EXPECT_DOUBLE_EQ(unseen_beside(candidate, reference), 30e3);
 }
 
-TEST(UnseenTime, IsLateWorkBeyondTheTolerance) {
-  EXPECT_FALSE(find_unseen_time(3, 40)) << "the host's clock varies by that much";
-  EXPECT_FALSE(find_unseen_time(-15, 40));
-  EXPECT_FALSE(find_unseen_time(5.4, 50));
-  EXPECT_TRUE(find_unseen_time(5.6, 50));
-  // A call of 50 us that moved its first event 20 us later.
-  const auto found = find_unseen_time(20, 30);
+TEST(UnseenTime, IsDoubtfulBeyondWhatEqualProgramsHave) {
+  EXPECT_FALSE(is_doubtful(3, 40)) << "the host's clock varies by that much";
+  EXPECT_FALSE(is_doubtful(-15, 40));
+  EXPECT_FALSE(is_doubtful(5.4, 50));
+  EXPECT_TRUE(is_doubtful(5.6, 50));
+  EXPECT_FALSE(is_doubtful(50, 5000)) << "that is little for a long call";
+  EXPECT_TRUE(is_doubtful(60, 5000));
+}
+
+TEST(UnseenTime, IsLateWorkBeyondWhatHonestProgramsHave) {
+  EXPECT_FALSE(find_unseen_time(11, 210)) << "a captured convolution";
+  EXPECT_FALSE(find_unseen_time(33, 2985)) << "another one";
+  EXPECT_FALSE(find_unseen_time(-80, 40));
+  // A call of 100 us that moved its first event 60 us later.
+  const auto found = find_unseen_time(60, 40);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->outcome, Outcome::CHEATING);
   EXPECT_EQ(found->kind, "late_work");
-  EXPECT_FALSE(find_unseen_time(50, 5000)) << "that is little for a long call";
-  EXPECT_TRUE(find_unseen_time(60, 5000));
+  EXPECT_FALSE(find_unseen_time(290, 5000)) << "that is little for a long call, and is charged";
+  EXPECT_TRUE(find_unseen_time(310, 5000));
 }
 
 TEST(UnseenTime, IsDistinguishedFromOtherFailuresOfTheMeasurement) {
@@ -62,9 +70,9 @@ TEST(UnseenTime, IsDistinguishedFromOtherFailuresOfTheMeasurement) {
   honest.wall_ns = 30e3;
   case_timing timing;
   timing.candidate_us = 30;
-  timing.unseen_us = 20;
+  timing.unseen_us = 70;
   judge_clocks(honest, honest, false, timing);
-  EXPECT_EQ(message_of(timing.failure), find_unseen_time(20, 30)->message);
+  EXPECT_EQ(message_of(timing.failure), find_unseen_time(70, 30)->message);
   EXPECT_TRUE(timing.has_unseen_time);
   timing.unseen_us = 0;
   judge_clocks(honest, honest, true, timing);
@@ -131,6 +139,10 @@ TEST(Clocks, AreAllCheckedAndUnseenTimeIsCharged) {
   EXPECT_EQ(outcome_of(judged(forged).failure), Outcome::OK);
   EXPECT_DOUBLE_EQ(judged(forged).candidate_us, 30 + 3 - 0.5 - 0.005 * 30);
   forged.unseen_us = 20;
+  EXPECT_EQ(outcome_of(judged(forged).failure), Outcome::OK);
+  EXPECT_DOUBLE_EQ(judged(forged).candidate_us, 30 + 20 - 0.5 - 0.005 * 30) << "it pays nothing";
+  EXPECT_TRUE(judged(forged).has_unseen_time) << "it is timed again";
+  forged.unseen_us = 60;
   EXPECT_EQ(kind_of(judged(forged).failure), "late_work");
   EXPECT_EQ(judged(forged).candidate_us, 30) << "a failed measurement is not charged";
   case_timing impossible = good;
