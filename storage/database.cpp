@@ -2,6 +2,7 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/memtablerep.h>
 #include <rocksdb/slice_transform.h>
@@ -41,6 +42,14 @@ bool is_file_gone(const rocksdb::Status& status) {
 Slice slice(std::string_view s) { return {s.data(), s.size()}; }
 std::string_view text(const Slice& s) { return {s.data(), s.size()}; }
 
+// RocksDB aborts where its log of messages cannot be written, as on a full disk. What matters of it
+// reaches the caller as a status.
+class no_messages : public rocksdb::Logger {
+ public:
+  using Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*arguments*/) override {}
+};
+
 rocksdb::DBOptions database_options(bool writes) {
   rocksdb::DBOptions options;
   options.create_if_missing = writes;
@@ -49,9 +58,7 @@ rocksdb::DBOptions database_options(bool writes) {
   options.max_background_jobs = 2;
   options.max_open_files = writes ? 512 : -1;
   options.bytes_per_sync = 1U << 20U;
-  options.info_log_level = rocksdb::WARN_LEVEL;
-  options.keep_log_file_num = 2;
-  options.max_log_file_size = 1U << 20U;
+  options.info_log = std::make_shared<no_messages>();
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.atomic_flush = false;
   options.allow_concurrent_memtable_write = false;  // memtables of lists do not allow it
@@ -137,7 +144,7 @@ struct database::state {
   // Guards the log, which one thread may sync while another writes.
   std::mutex log;
   bool has_unsynced = false;      // the last write
-  bool has_failed_write = false;  // RocksDB aborts where the log is synced after that
+  bool has_failed_write = false;  // RocksDB aborts where the log is used after that
 
   ~state() {
     for (auto* one : families) {
@@ -253,6 +260,7 @@ void database::sync_log() {
   if (state_->has_failed_write)
     throw pool_error(folder_.string() + ": cannot be synced, since a write has failed");
   const rocksdb::Status status = state_->db->SyncWAL();
+  state_->has_failed_write = !status.ok();
   if (!status.ok())
     throw pool_error(folder_.string() + ": cannot be synced (" + status.ToString() + ")");
   state_->has_unsynced = false;
@@ -278,6 +286,8 @@ bool database::write(bool is_synced) {
     }
   }
   const std::lock_guard lock(state_->log);
+  if (state_->has_failed_write)
+    throw pool_error(folder_.string() + ": cannot be written, since an earlier write has failed");
   if (state_->has_unsynced) sync_log();
   if (batch.Count() == 0) return false;
   rocksdb::WriteOptions options;

@@ -81,6 +81,7 @@ TEST_F(Database, WhatIsWrittenIsThereForReadersBeforeItIsSynced) {
     };
     EXPECT_THROW(fill(), pool_error);
     EXPECT_THROW(full.sync(), pool_error);
+    EXPECT_THROW(full.commit(), pool_error);
   }
   const database again(folder, database::mode::read_only);
   EXPECT_TRUE(again.has(family::meta, std::to_string(committed - 1)));
