@@ -31,11 +31,11 @@ std::vector<std::string> draw_schedule::device_types() const {
   return names;
 }
 
-std::vector<draw_schedule::place> draw_schedule::places_of(
-    const std::vector<task_id>& tasks) const {
+std::vector<draw_schedule::place> draw_schedule::places_of(const std::vector<task_id>& tasks,
+                                                           const std::set<std::string>& types) {
   std::vector<place> all;
   for (const task_id& task : tasks) {
-    for (const auto& [name, count] : devices_) all.push_back({task, name});
+    for (const std::string& type : types) all.push_back({task, type});
   }
   return all;
 }
@@ -103,14 +103,18 @@ void draw_schedule::drop_validation() {
 
 std::size_t draw_schedule::validate(std::uint64_t version, std::size_t tasks) {
   drop_validation();
-  const std::vector<place> places = places_of(spread(held_out_, tasks));
+  const auto present = device_types();
+  const std::vector<place> places =
+      places_of(spread(held_out_, tasks), {present.begin(), present.end()});
   for (const place& where : places)
     comparisons_.push_back(
         {where, Stage::VALIDATION, version, 0, 1, schema::Draw::Arm::GREEDY, true});
   return places.size();
 }
 
-std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& request) {
+std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& request,
+                                   std::set<std::string> types) {
+  for (const std::string& present : device_types()) types.insert(present);
   using Arm = schema::Draw::Arm;
   struct part {
     std::vector<place> places;
@@ -122,13 +126,13 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
     return std::set<std::uint64_t>(versions.begin(), versions.end());
   };
   // Without exemplars, nothing differs between two greedy completions.
-  const std::vector<part> parts = {{places_of(held_out_),
+  const std::vector<part> parts = {{places_of(held_out_, types),
                                     set_of(request.getHeldOutVersions()),
                                     {{Arm::SAMPLED, request.getHeldOutSamples()},
                                      {Arm::BARE, request.getHeldOutBareSamples()},
                                      {Arm::GREEDY, std::min(request.getGreedySamples(), 1U)}},
                                     true},
-                                   {places_of(spread(tasks_, request.getTasks())),
+                                   {places_of(spread(tasks_, request.getTasks()), types),
                                     set_of(request.getVersions()),
                                     {{Arm::SAMPLED, request.getSamples()},
                                      {Arm::BARE, request.getBareSamples()},

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,9 +99,10 @@ class draw_schedule {
 
   // Schedules a comparison, before all other draws, and drops what is left of a validation. One
   // choice of exemplars would say little about a policy, so each completion has a separate draw,
-  // which all compared versions share. A draw waits while its device type has no device. Returns
-  // the number of groups.
-  std::size_t compare(const schema::ComparisonRequest::Reader& request);
+  // which all compared versions share. `types` are device types besides those that are present. A
+  // draw waits while its device type has no device. Returns the number of groups.
+  std::size_t compare(const schema::ComparisonRequest::Reader& request,
+                      std::set<std::string> types = {});
   // Leaves out the draws of the comparison for which `is_made` returns true: an earlier process has
   // made them.
   template <class IsMade>
@@ -138,7 +140,8 @@ class draw_schedule {
   void drop_validation();
   // Returns the first scheduled draw whose device type has a device.
   std::deque<assignment>::const_iterator next_compared() const;
-  std::vector<place> places_of(const std::vector<task_id>& tasks) const;
+  static std::vector<place> places_of(const std::vector<task_id>& tasks,
+                                      const std::set<std::string>& types);
   std::size_t max_per_type() const;
   std::size_t max_of_type(const std::string& device_type) const;
 

@@ -66,6 +66,7 @@ void pool_state::submit(const group_record& group,
   const activity::span busy(counts, "group");
   schedule->complete(draw_id(group->getDraw().getId()));
   owned->record_group(group, unix_ms(), unwritten.jobs);
+  requests->drop_if_late(*group);
   unwritten.acknowledgements.push_back({promise, "group " + to_string(group_id(group->getId()))});
   counts.processed(group->getRollouts().size());
   schedule_flush();

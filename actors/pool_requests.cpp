@@ -84,15 +84,25 @@ std::size_t pool_requests::compare(const schema::ComparisonRequest::Reader& requ
   for (const Stage stage : {Stage::SELF_SUPERVISED, Stage::CONTRASTIVE}) abandon(stage);
   comparison_draws_.clear();
   compared_at_ = head_version();
-  const std::size_t groups = schedule_->compare(request);
-  leave_out_what_is_made();
+  compares_ = true;
+  // Of device types that are not back yet, too.
+  const std::vector<draw_record> made = pool_->comparison_draws(compared_at_);
+  std::set<std::string> types;
+  for (const draw_record& draw : made) types.emplace(view(draw->getDeviceType()));
+  const std::size_t groups = schedule_->compare(request, types);
+  leave_out(made);
   return groups;
 }
 
+void pool_requests::drop_if_late(const schema::RolloutGroup::Reader& group) {
+  const Stage stage = stage_of(group);
+  if (compares_ && (stage == Stage::SELF_SUPERVISED || stage == Stage::CONTRASTIVE)) abandon(stage);
+}
+
 // A comparison that was interrupted goes on where it was, if the configuration still plans it.
-void pool_requests::leave_out_what_is_made() {
+void pool_requests::leave_out(const std::vector<draw_record>& draws) {
   std::map<std::pair<std::uint64_t, std::size_t>, draw_record> made;
-  for (const draw_record& draw : pool_->comparison_draws(compared_at_))
+  for (const draw_record& draw : draws)
     made.try_emplace({draw->getPolicyVersion(), draw->getComparison()}, draw);
   std::set<draw_id> kept;
   schedule_->leave_out([&](const draw_schedule::assignment& one) {

@@ -54,6 +54,8 @@ class pool_requests {
   // groups of the same comparison that an earlier process has made are kept, and those of others
   // dropped. Returns the number of groups, the kept ones included.
   std::size_t compare(const schema::ComparisonRequest::Reader& request);
+  // Drops a group that was handed in after a comparison has begun and is of an earlier stage.
+  void drop_if_late(const schema::RolloutGroup::Reader& group);
   // Schedules a validation of at most `tasks` tasks, which replaces an earlier one. The answer has
   // the groups that are judged when all are, or after timeouts::validation; it has none if there
   // are no tasks, or a comparison begins.
@@ -87,7 +89,7 @@ class pool_requests {
   void serve_validation(std::uint64_t now_ms);
   void end_validation();
   void abandon(Stage stage, const std::set<draw_id>& kept = {});
-  void leave_out_what_is_made();
+  void leave_out(const std::vector<draw_record>& draws);
   std::uint64_t head_version() const;
   pool::batch_request limits_for(const batch_request& request) const;
   draw_record make_draw(const draw_schedule::assignment& what);
@@ -101,6 +103,7 @@ class pool_requests {
   std::optional<waiting_validation> validation_;
   std::uint64_t compared_at_ = 0;                        // the head when the comparison began
   std::map<std::size_t, draw_record> comparison_draws_;  // by index; all versions share them
+  bool compares_ = false;  // a comparison has begun, so nothing is trained any more
   std::vector<measurement_id> given_up_;
   double lag_ = 0;
 };

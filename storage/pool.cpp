@@ -190,7 +190,6 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
                              std::vector<record<schema::CompileJob>>& jobs) {
   const task_id task(result->getTaskId());
   const std::string device_type = result->getDeviceType();
-  const bool awaited_corpus = book_.awaits_corpus(task, device_type);
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
   if (!closed) return false;
   for (const group_id& group : closed->released) {
@@ -202,8 +201,8 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
                      closed->known->getScore(), random_);
     // A run without earlier stages is contrastive while its corpus is judged.
     const auto* head = chain_.head_version();
-    const bool has_begun =
-        head != nullptr && (*head)->getStage() >= Stage::CONTRASTIVE && !awaited_corpus;
+    const bool has_begun = head != nullptr && (*head)->getStage() >= Stage::CONTRASTIVE &&
+                           !is_of_corpus(closed->released);
     selector_.accept_to_compare(task, device_type, closed->key.variant, closed->known->getScore(),
                                 has_begun);
   } else {
@@ -213,6 +212,13 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   }
   measure_best_again(task, closed->key, now_ms, jobs);
   return true;
+}
+
+bool pool::is_of_corpus(const std::vector<group_id>& groups) const {
+  return std::any_of(groups.begin(), groups.end(), [this](const group_id& group) {
+    const auto stored = db_.get<schema::RolloutGroup>(family::groups, key_of(group));
+    return stored && stage_of(**stored) == Stage::SFT;
+  });
 }
 
 // A lucky measurement must not lead for long, so the best of several variants is measured until it
@@ -233,7 +239,7 @@ void pool::measure_best_again(const task_id& task, const evaluation_key& judged,
 }
 
 // Only a variant that is measured in full becomes an exemplar. That takes longer than the group's
-// brief measurements, so what is no faster than the best known variant goes without.
+// brief measurements, so what is no faster than the best of its population goes without.
 void pool::measure_best_of(const schema::RolloutGroup::Reader& group,
                            const std::vector<record<schema::Evaluation>>& evaluated,
                            std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
@@ -244,11 +250,11 @@ void pool::measure_best_of(const schema::RolloutGroup::Reader& group,
   const auto draw = group.getDraw();
   const task_id task(draw.getTaskId());
   const std::string device_type = draw.getDeviceType();
-  const double known = best_score(task, device_type);
-  if ((*best)->getScore() <= known) return;
+  const auto leader = index_.best({task, device_type, draw.getPopulation()});
+  if (leader && (*best)->getScore() <= leader->score) return;
   ledger_.evaluate_once(
       task, {variant_id((*best)->getVariantId()), device_type, options_.judge_version, run_scope},
-      draw.getPopulation(), known, now_ms, jobs);
+      draw.getPopulation(), best_score(task, device_type), now_ms, jobs);
 }
 
 void pool::note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,

@@ -72,7 +72,9 @@ std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& req
 std::vector<record<schema::Draw>> pool::comparison_draws(std::uint64_t compared_at) const {
   std::vector<record<schema::Draw>> draws;
   for (const auto& group : book_.open_groups(Stage::COMPARISON)) {
-    if (group->getDraw().getComparedAt() != compared_at) continue;
+    const bool is_screened = options_.screens_comparisons && group->getTimed();
+    if (group->getDraw().getComparedAt() != compared_at || group->getScreened() != is_screened)
+      continue;
     bool is_judged = true;
     for (const auto rollout : group->getRollouts())
       is_judged = is_judged && evaluation_of(*group, rollout).has_value();

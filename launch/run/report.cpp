@@ -344,6 +344,10 @@ class reporter {
                     " of comparisons that were interrupted, or made before the run "
                     "was extended, are left out above"
               : "") +
+         (found_.given_up_samples > 0
+              ? "; " + std::to_string(found_.given_up_samples) +
+                    " were not judged, because nothing more was to be trained on"
+              : "") +
          (found_.validation_samples > 0
               ? "; " + std::to_string(found_.validation_samples) + " of validations as well"
               : ""));
@@ -368,6 +372,7 @@ class reporter {
     json_["samples"] = found_.samples;
     json_["documents_not_learned"] = found_.unlearned.size();
     json_["left_out_samples"] = found_.left_out_samples;
+    json_["given_up_samples"] = found_.given_up_samples;
     json_["validation_samples"] = found_.validation_samples;
     json_["variants"] = {{"evaluated", found_.evaluated_variants},
                          {"compared_only", found_.compared_variants},

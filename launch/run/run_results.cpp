@@ -94,8 +94,7 @@ class results_reader {
           found_.measurements += e->getMeasurements().size();
           known_outcome& known = known_[{key.variant, index_of(key.device_type), key.scope}];
           if (key.judge >= known.judge) known = {key.judge, e->getOutcome(), e->getScore()};
-          if (counting.counts(key) && !samples_.contains(task_id(e->getTaskId())))
-            count_evaluation(key, *e, versions[key.judge]);
+          if (counting.counts(key)) count_evaluation(key, *e, versions[key.judge]);
         });
     if (versions.empty()) return;
     judged_by& newest = versions.rbegin()->second;
@@ -126,7 +125,10 @@ class results_reader {
 
   void count_evaluation(const evaluation_key& key, const schema::Evaluation::Reader& e,
                         judged_by& counts) const {
-    task_row& row = counts.tasks[{task_id(e.getTaskId()), key.device_type}];
+    // A stream's tasks are many, and each has one document: they are counted, and not listed.
+    const task_id task(e.getTaskId());
+    task_row unlisted;
+    task_row& row = samples_.contains(task) ? unlisted : counts.tasks[{task, key.device_type}];
     if (e.getOutcome() == Outcome::UNPARSABLE) {
       ++counts.unparsable;
       return;
@@ -175,9 +177,17 @@ class results_reader {
   // A comparison's groups count only after a version has consumed them.
   void read_groups(const compact_groups& all) {
     std::map<std::string, std::uint64_t> counts;
-    for (const compact_group& g : all.groups) ++counts[stage_name(g)];
-    std::map<std::string, std::uint64_t> seen;
+    std::vector<const compact_group*> groups;
     for (const compact_group& g : all.groups) {
+      const std::uint64_t given_up = count_given_up(g, all.places[g.place].device_type);
+      found_.given_up_samples += given_up;
+      if (given_up > 0 && given_up == g.rollouts.size()) continue;
+      groups.push_back(&g);
+      ++counts[stage_name(g)];
+    }
+    std::map<std::string, std::uint64_t> seen;
+    for (const compact_group* one : groups) {
+      const compact_group& g = *one;
       const std::string stage = stage_name(g);
       const compact_groups::where& at = all.places[g.place];
       const place where{at.task, at.device_type};
@@ -212,12 +222,25 @@ class results_reader {
     return counts ? full : known_.find({variant, device_type, scope});
   }
 
+  // Returns the number of samples that were not judged because nobody needs them any more.
+  std::uint64_t count_given_up(const compact_group& g, const std::string& device_type) {
+    const bool is_compared = g.origin == schema::RolloutGroup::Origin::COMPARISON;
+    if (g.state != schema::GroupProgress::State::DROPPED || is_compared) return 0;
+    std::uint64_t count = 0;
+    for (const auto& rollout : g.rollouts)
+      count += is_unknown(rollout.variant, index_of(device_type), g.scope) ? 1 : 0;
+    return count;
+  }
+  bool is_unknown(const variant_id& variant, std::uint32_t device_type, std::uint32_t scope) const {
+    return known_outcome_of(variant, device_type, scope) == known_.end();
+  }
+
   void read_sample(const compact_group& g, const place& where,
                    const compact_group::rollout& rollout, stage_row& row,
                    const std::vector<scored_sums*>& parts) {
     const auto known = known_outcome_of(rollout.variant, index_of(where.device_type), g.scope);
     if (known == known_.end()) {
-      ++row.unknown;
+      row.unknown += g.state == schema::GroupProgress::State::DROPPED ? 0 : 1;
       return;
     }
     const Outcome outcome = known->second.outcome;

@@ -111,7 +111,10 @@ struct run_results {
   std::set<std::string> device_types;
   // Variants of the corpus that are not ok on a type of device, with one such outcome each.
   std::map<variant_id, Outcome> unlearned;
-  std::uint64_t samples = 0;             // rollouts, the corpus included
+  std::uint64_t samples = 0;  // rollouts, the corpus included
+  // Of groups that were dropped before they were judged, such as those that were left when the
+  // comparison began: no stage counts them.
+  std::uint64_t given_up_samples = 0;
   std::uint64_t left_out_samples = 0;    // of an interrupted comparison: no stage counts them
   std::uint64_t validation_samples = 0;  // of validations: no stage counts them either
   // Each variant is in one of the next three.

@@ -193,7 +193,9 @@ TEST_F(RunResults, EveryCountOfItsReportFollowsFromItsPool) {
   EXPECT_EQ(text.find("not learned:") != std::string::npos, counted.not_learned > 0);
   double samples = 0;
   for (const auto& [stage, count] : counted.samples) samples += count;
-  EXPECT_EQ(samples, static_cast<double>(counted.rollouts)) << "the stages add up to all samples";
+  EXPECT_EQ(samples + report["given_up_samples"].get<double>(),
+            static_cast<double>(counted.rollouts))
+      << "the stages add up to all samples";
   EXPECT_EQ(stats["outcomes"], json(counted.outcomes));
   EXPECT_EQ(stats["evaluations"], report["judged"].get<std::size_t>() +
                                       report["unparsable"].get<std::size_t>() +

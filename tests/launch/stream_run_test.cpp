@@ -51,6 +51,7 @@ TEST_F(StreamRun, LearnsFromItAloneAndResumesAsIfItHadNotBeenKilled) {
   const json report = json::parse(read_file(run_folder() / "report.json"));
   ASSERT_EQ(report["held_out"].size(), 1U);
   EXPECT_EQ(report["held_out"][0]["tasks"].size(), 2U);
+  EXPECT_GT(report["judged"].get<int>(), 0) << "documents of the stream are judged";
   const std::map<std::uint64_t, json> expected = metrics();
   ASSERT_EQ(expected.size(), 10U);
 

@@ -3,8 +3,10 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
@@ -143,6 +145,15 @@ class content_taint {
   bool changed_ = false;
 };
 
+// Returns true for numbers that float32 has.
+bool are_exact(const Value* numbers) {
+  if (const auto known = torch::jit::toIValue(numbers); known && known->isDouble())
+    return static_cast<double>(static_cast<float>(known->toDouble())) == known->toDouble();
+  const Node* list = numbers->node();
+  return list->kind() == c10::prim::ListConstruct &&
+         std::all_of(list->inputs().begin(), list->inputs().end(), are_exact);
+}
+
 // TorchScript makes a tensor of numbers by way of float32.
 void check_precision(const Node* node) {
   if (node->kind() != c10::aten::tensor) return;
@@ -151,22 +162,33 @@ void check_precision(const Node* node) {
   const auto type = torch::jit::toIValue(node->inputs()[1]);
   const bool is_double =
       type && type->isInt() && static_cast<c10::ScalarType>(type->toInt()) == c10::kDouble;
-  if (numbers->kind() == c10::TypeKind::FloatType && is_double)
+  if (numbers->kind() == c10::TypeKind::FloatType && is_double && !are_exact(node->inputs()[0]))
     reject(node,
-           "TorchScript rounds the numbers of torch.tensor() to float32: use the number "
-           "itself, or torch.full([], number, dtype=torch.float64)");
+           "TorchScript rounds the numbers of torch.tensor() to float32: use the number itself, or "
+           "torch.full([], number, dtype=torch.float64)");
 }
 
-// TorchScript takes the type in x.view(type) for a size. Types are numbers, whose text tells them.
+// Returns true for the text "(torch.int32)" or "(dtype=torch.int32)", with any spaces.
+bool is_call_with_type(std::string text) {
+  std::erase_if(text, [](unsigned char c) { return std::isspace(c) != 0; });
+  if (text.starts_with("(dtype=")) text.erase(1, std::string_view("dtype=").size());
+  constexpr std::string_view begin = "(torch.";
+  if (!text.starts_with(begin)) return false;
+  const std::size_t end =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", begin.size());
+  return end != std::string::npos && text[end] == ')';
+}
+
+// TorchScript takes the type in x.view(type) for a size. Types are numbers in a graph, so the text
+// behind the name of the call tells them.
 void check_view(const Node* node) {
-  if (node->kind() != c10::aten::view) return;
-  const Node* size = node->inputs()[1]->node();
-  if (size->kind() == c10::prim::ListConstruct && size->inputs().size() == 1)
-    size = size->inputs()[0]->node();
-  if (size->kind() == c10::prim::Constant && size->sourceRange().text().str().starts_with("torch."))
+  const torch::jit::SourceRange range = node->sourceRange();
+  if (node->kind() != c10::aten::view || !range.source()) return;
+  constexpr std::size_t most = 60;
+  if (is_call_with_type(range.source()->text_str().substr(range.end(), most).str()))
     reject(node,
-           "a view of the bits as another type is not available in a host program: a kernel "
-           "can read the bits");
+           "a view of the bits as another type is not available in a host program: a kernel can "
+           "read the bits");
 }
 
 void check_node(const Node* node) {
