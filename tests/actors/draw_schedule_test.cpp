@@ -143,6 +143,20 @@ TEST_F(DrawSchedule, AComparisonHasItsArmsAndItsHeldOutTasks) {
   for (const auto& [draw, places] : by_draw) EXPECT_EQ(places.size(), 1U) << "draw " << draw;
 }
 
+TEST_F(DrawSchedule, AComparisonWaitsForADeviceTypeThatIsNotBack) {
+  draw_schedule s({{1, 0}}, {0, 16, 1000});
+  s.change_devices("a", 1);
+  EXPECT_EQ(s.compare(*comparison({3}, 2), {"b"}), 4U);
+  for (int i = 0; i < 2; ++i) {
+    const auto next = s.next(Stage::COMPARISON, 3, 0, 0, {});
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->where.device_type, "a");
+  }
+  EXPECT_FALSE(s.next(Stage::COMPARISON, 3, 0, 0, {}));
+  s.change_devices("b", 1);
+  EXPECT_EQ(s.next(Stage::COMPARISON, 3, 0, 0, {})->where.device_type, "b");
+}
+
 TEST_F(DrawSchedule, SaysWhichHeldOutPlaceShowsExemplarsNext) {
   draw_schedule s({{1, 0}}, {0, 16, 1000}, {{9, 0}});
   s.change_devices("a", 1);

@@ -306,6 +306,22 @@ TEST_F(PoolRequests, AComparisonKeepsNoGroupThatItDoesNotPlan) {
   EXPECT_EQ(pool_->ready_groups(Stage::COMPARISON), 1U);
 }
 
+TEST_F(PoolRequests, AComparisonGivesUpWhatIsHandedInLate) {
+  pool_->commit_step(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
+  const auto early = make_group({"a"});
+  submit(early);
+  requests_.drop_if_late(*early);
+  EXPECT_EQ(pool_->waiting_groups(), 1U) << "no comparison has begun";
+  requests_.compare(*comparison({1}, 1));
+  EXPECT_EQ(requests_.take_given_up().size(), 1U);
+  const auto late = make_group({"b"});
+  submit(late);
+  requests_.drop_if_late(*late);
+  EXPECT_EQ(requests_.take_given_up().size(), 1U);
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  verify();
+}
+
 TEST_F(PoolRequests, AComparisonGivesUpWhatTheStageBeforeHasLeft) {
   const auto jobs = submit(make_group({"a", "b"}));
   ASSERT_EQ(jobs.size(), 2U);

@@ -269,8 +269,8 @@ TEST_F(PoolTest, AComparisonShowsTheCorpusWheneverItWasJudged) {
   finish_all(early, 2.0);
   pool_->commit_step(make_version(0, 0, 0, Stage::CONTRASTIVE),
                      make_step(0, 0, {}, Stage::CONTRASTIVE));
-  finish_all(late, 4.0);
   finish_all(submit(make_group({"found"})), 9.0);
+  finish_all(late, 4.0);
   const auto draw = pool_->draw({the_task(), the_device(), Stage::COMPARISON, 0, 4});
   ASSERT_EQ(draw->getExemplars().size(), 2U);
   EXPECT_EQ(view(draw->getExemplars()[0].getPython()), "early");

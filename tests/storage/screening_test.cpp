@@ -53,6 +53,10 @@ TEST_F(Screening, MeasuresNothingInFullThatIsNoFasterThanTheBest) {
   const auto faster = finish(*submit(make_group({"c"}))[0], 3.1);
   ASSERT_EQ(faster.size(), 1U);
   EXPECT_EQ(view(faster[0]->getPython()), "c");
+  group_options of_island;
+  of_island.population = 7;
+  EXPECT_EQ(finish(*submit(make_group({"d"}, of_island))[0], 1.5).size(), 1U)
+      << "its population has none";
 }
 
 TEST_F(Screening, ShowsOnlyWhatIsMeasuredInFull) {
