@@ -45,8 +45,10 @@ group_book::group_book(database& db, std::map<group_id, waiting_group> waiting,
     : db_(&db), waiting_(std::move(waiting)), next_sequence_(next_sequence) {
   for (auto& [id, group] : waiting_) {
     const auto stored = db.get<schema::RolloutGroup>(family::groups, key_of(id));
-    group.is_drawn = !stored || stage_of(**stored) != Stage::SFT;
-    if (stored) group.task = task_id((*stored)->getDraw().getTaskId());
+    if (stored) {
+      group.stage = stage_of(**stored);
+      group.task = task_id((*stored)->getDraw().getTaskId());
+    }
     count_waiting(group, 1);
   }
   db.scan<schema::ReadyGroup>(
@@ -74,8 +76,8 @@ void group_book::store(const group_id& group, schema::GroupProgress::State state
 void group_book::count_waiting(const waiting_group& group, int by) {
   waiting_counts& counts = waiting_by_type_[group.device_type];
   counts.all += static_cast<std::size_t>(by);
-  counts.drawn += static_cast<std::size_t>(group.is_drawn ? by : 0);
-  if (group.is_drawn) return;
+  counts.drawn += static_cast<std::size_t>(group.is_drawn() ? by : 0);
+  if (group.is_drawn()) return;
   const auto corpus = waiting_corpus_.try_emplace({group.device_type, group.task}, 0).first;
   corpus->second += static_cast<std::size_t>(by);
   if (corpus->second == 0) waiting_corpus_.erase(corpus);
@@ -87,8 +89,8 @@ bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t wa
     return true;
   }
   const group_id id(group.getId());
-  waiting_[id] = {waits_for, std::string(view(group.getDraw().getDeviceType())),
-                  stage_of(group) != Stage::SFT, task_id(group.getDraw().getTaskId())};
+  waiting_[id] = {waits_for, std::string(view(group.getDraw().getDeviceType())), stage_of(group),
+                  task_id(group.getDraw().getTaskId())};
   count_waiting(waiting_[id], 1);
   store(id, schema::GroupProgress::State::PENDING, 0, 0);
   return false;
@@ -104,6 +106,13 @@ std::optional<record<schema::RolloutGroup>> group_book::release(const group_id& 
     throw pool_error(db_->folder().string() + ": the group " + to_string(group) + " is missing");
   make_ready(**stored);
   return stored;
+}
+
+bool group_book::awaits_corpus(const std::vector<group_id>& groups) const {
+  return std::any_of(groups.begin(), groups.end(), [this](const group_id& group) {
+    const auto found = waiting_.find(group);
+    return found != waiting_.end() && !found->second.is_drawn();
+  });
 }
 
 const group_book::ready_queue& group_book::ready(Stage stage) const {
@@ -147,10 +156,12 @@ std::vector<record<schema::RolloutGroup>> group_book::open_groups(Stage stage) c
   std::vector<record<schema::RolloutGroup>> open;
   const auto add = [&](const group_id& group) {
     auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
-    if (stored && stage_of(**stored) == stage) open.push_back(*std::move(stored));
+    if (stored) open.push_back(*std::move(stored));
   };
   for (const auto& [sequence, one] : ready(stage)) add(one.group);
-  for (const auto& [group, waits] : waiting_) add(group);
+  for (const auto& [group, waits] : waiting_) {
+    if (waits.stage == stage) add(group);
+  }
   return open;
 }
 

@@ -42,8 +42,9 @@ class group_book {
   struct waiting_group {
     std::size_t missing = 0;  // number of missing evaluations
     std::string device_type;
-    bool is_drawn = true;  // a draw made it; false for a corpus group
+    Stage stage = Stage::CONTRASTIVE;  // SFT for a corpus group
     task_id task;
+    bool is_drawn() const { return stage != Stage::SFT; }
   };
   // Numbers of waiting groups.
   struct waiting_counts {
@@ -77,6 +78,8 @@ class group_book {
   bool awaits_corpus(const task_id& task, const std::string& device_type) const {
     return waiting_corpus_.contains({device_type, task});
   }
+  // Returns true if one of these groups waits and is of the corpus.
+  bool awaits_corpus(const std::vector<group_id>& groups) const;
   std::uint64_t next_sequence() const { return next_sequence_; }
 
   // Returns the groups of a stage that wait or are ready.

@@ -192,6 +192,7 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   const std::string device_type = result->getDeviceType();
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
   if (!closed) return false;
+  const bool is_of_corpus = book_.awaits_corpus(closed->released);
   for (const group_id& group : closed->released) {
     if (const auto complete = book_.release(group)) note_judged(**complete, now_ms, jobs);
   }
@@ -201,8 +202,8 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
                      closed->known->getScore(), random_);
     // A run without earlier stages is contrastive while its corpus is judged.
     const auto* head = chain_.head_version();
-    const bool has_begun = head != nullptr && (*head)->getStage() >= Stage::CONTRASTIVE &&
-                           !is_of_corpus(closed->released);
+    const bool has_begun =
+        head != nullptr && (*head)->getStage() >= Stage::CONTRASTIVE && !is_of_corpus;
     selector_.accept_to_compare(task, device_type, closed->key.variant, closed->known->getScore(),
                                 has_begun);
   } else {
@@ -212,13 +213,6 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   }
   measure_best_again(task, closed->key, now_ms, jobs);
   return true;
-}
-
-bool pool::is_of_corpus(const std::vector<group_id>& groups) const {
-  return std::any_of(groups.begin(), groups.end(), [this](const group_id& group) {
-    const auto stored = db_.get<schema::RolloutGroup>(family::groups, key_of(group));
-    return stored && stage_of(**stored) == Stage::SFT;
-  });
 }
 
 // A lucky measurement must not lead for long, so the best of several variants is measured until it

@@ -183,7 +183,6 @@ class pool {
   void judge_leaders_again();
   // Requests measurements of the task's best variant. `judged`: the key of the evaluation of the
   // task that has changed, whichever variant's, which says the device type.
-  bool is_of_corpus(const std::vector<group_id>& groups) const;
   void measure_best_again(const task_id& task, const evaluation_key& judged, std::uint64_t now_ms,
                           std::vector<record<schema::CompileJob>>& jobs);
   std::uint32_t max_lag_of(const std::string& device_type) const;

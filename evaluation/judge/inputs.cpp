@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -44,12 +43,6 @@ namespace {
 void permute(std::span<std::int64_t> row, random_stream& random) {
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = row.size(); i > 1; --i) std::swap(row[i - 1], row[random.below(i)]);
-}
-
-// An array of bytes implicitly creates the numbers that it holds.
-template <class T>
-std::span<T> numbers_of(tensor_value& value) {
-  return {std::launder(reinterpret_cast<T*>(value.bytes.data())), value.layout.elements()};
 }
 
 tensor_value draw_raw(const tensor_spec& spec, const task_case& at,

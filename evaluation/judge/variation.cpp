@@ -100,7 +100,7 @@ distribution of_tensor(const task& t, std::size_t tensor, distribution how, std:
 
 template <class T, class Change>
 void change_all(tensor_value& value, const Change& change) {
-  const std::span<T> numbers(reinterpret_cast<T*>(value.bytes.data()), value.layout.elements());
+  const std::span<T> numbers = numbers_of<T>(value);
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = static_cast<T>(change(numbers[i], static_cast<random_word>(i)));
 }

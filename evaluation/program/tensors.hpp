@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,12 @@ struct tensor_value {
   tensor_layout layout;
   std::vector<std::byte> bytes;
 };
+
+// Returns the elements of a tensor of type T. An array of bytes implicitly creates them.
+template <class T>
+std::span<T> numbers_of(tensor_value& value) {
+  return {std::launder(reinterpret_cast<T*>(value.bytes.data())), value.layout.elements()};
+}
 
 // The inputs, the parameters or the outputs of a call.
 using value_set = std::vector<tensor_value>;

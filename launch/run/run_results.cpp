@@ -226,13 +226,11 @@ class results_reader {
   std::uint64_t count_given_up(const compact_group& g, const std::string& device_type) {
     const bool is_compared = g.origin == schema::RolloutGroup::Origin::COMPARISON;
     if (g.state != schema::GroupProgress::State::DROPPED || is_compared) return 0;
+    const std::uint32_t type = index_of(device_type);
     std::uint64_t count = 0;
     for (const auto& rollout : g.rollouts)
-      count += is_unknown(rollout.variant, index_of(device_type), g.scope) ? 1 : 0;
+      count += known_outcome_of(rollout.variant, type, g.scope) == known_.end() ? 1 : 0;
     return count;
-  }
-  bool is_unknown(const variant_id& variant, std::uint32_t device_type, std::uint32_t scope) const {
-    return known_outcome_of(variant, device_type, scope) == known_.end();
   }
 
   void read_sample(const compact_group& g, const place& where,
