@@ -67,12 +67,36 @@ struct warp {
   std::array<buffer, warp_size + 1> results{};
   std::array<std::uint64_t, warp_size> offered{};    // each lane's value
   std::array<unsigned char, warp_size> result_of{};  // the buffer that each lane holds
-  unsigned released = 0;                             // lanes whose operation is complete
+  std::array<unsigned, warp_size> masks{};           // lanes that take part in each lane's operation
+  unsigned waiting = 0;                              // lanes whose operation is incomplete
+  unsigned finished = 0;                             // lanes that have returned
 
   void reset() {
-    released = 0;
+    waiting = finished = 0;
     for (buffer& b : results) b.holders = 0;
   }
+  // Completes the operation under `mask` if all its lanes have entered it or have returned.
+  void complete_if_all_are_there(unsigned mask) {
+    if ((mask & ~(waiting | finished)) != 0) return;
+    const unsigned group = mask & waiting;
+    for (unsigned lane = 0; lane < warp_size; ++lane)
+      if ((group >> lane & 1U) != 0 && masks[lane] != mask) return;
+    complete(group);
+  }
+  void enter(unsigned lane, unsigned mask, std::uint64_t value) {
+    results[result_of[lane]].holders &= ~(1U << lane);
+    offered[lane] = value;
+    masks[lane] = mask | 1U << lane;
+    waiting |= 1U << lane;
+    complete_if_all_are_there(masks[lane]);
+  }
+  void finish(unsigned lane) {
+    finished |= 1U << lane;
+    for (unsigned other = 0; other < warp_size; ++other)
+      if ((waiting >> other & 1U) != 0) complete_if_all_are_there(masks[other]);
+  }
+
+ private:
   void complete(unsigned group) {
     unsigned char index = 0;
     while (results[index].holders != 0) ++index;
@@ -82,7 +106,7 @@ struct warp {
       results[index].values[lane] = offered[lane];
       result_of[lane] = index;
     }
-    released |= group;
+    waiting &= ~group;
   }
 };
 
@@ -99,7 +123,6 @@ struct block_state {
   unsigned barrier = 0;  // number of completed block barriers
   std::array<place, max_threads> places{};
   std::array<unsigned, max_threads> waits_for{};  // number of the barrier
-  std::array<unsigned, max_threads> masks{};
   std::array<context::fiber, max_threads> fibers;
   std::array<warp, max_threads / warp_size> warps{};
   context::fiber scheduler;  // the context that the running fiber returns to
@@ -128,7 +151,7 @@ bool is_released(unsigned thread) {
   block_state& s = state();
   if (s.places[thread] == place::at_block_barrier) return s.barrier > s.waits_for[thread];
   if (s.places[thread] == place::at_warp)
-    return (s.warps[thread / warp_size].released >> (thread % warp_size) & 1U) != 0;
+    return (s.warps[thread / warp_size].waiting >> (thread % warp_size) & 1U) == 0;
   return true;
 }
 
@@ -139,38 +162,12 @@ void complete_block_barrier() {
   ++s.barrier;
 }
 
-// Releases every lane of the warp if all lanes of its mask have entered the same operation or have
-// returned.
-void complete_warp(unsigned warp_index) {
-  block_state& s = state();
-  warp& w = s.warps[warp_index];
-  const unsigned base = warp_index * warp_size;
-  for (unsigned lane = 0; lane < warp_size && base + lane < s.threads; ++lane) {
-    if (s.places[base + lane] != place::at_warp || (w.released >> lane & 1U) != 0) continue;
-    const unsigned mask = s.masks[base + lane];
-    bool all = true;
-    for (unsigned other = 0; other < warp_size && all; ++other) {
-      if ((mask >> other & 1U) == 0) continue;
-      const place where = s.places[base + other];
-      all = where == place::finished || (where == place::at_warp && s.masks[base + other] == mask &&
-                                         (w.released >> other & 1U) == 0);
-    }
-    if (!all) continue;
-    unsigned group = 0;
-    for (unsigned other = 0; other < warp_size; ++other) {
-      if ((mask >> other & 1U) != 0 && s.places[base + other] == place::at_warp)
-        group |= 1U << other;
-    }
-    w.complete(group);
-  }
-}
-
 void finish(unsigned thread) {
   block_state& s = state();
   s.places[thread] = place::finished;
   ++s.finished;
   complete_block_barrier();
-  complete_warp(thread / warp_size);
+  s.warps[thread / warp_size].finish(thread % warp_size);
 }
 
 void advance(unsigned thread) {
@@ -232,10 +229,12 @@ void enter_fibers(unsigned self) {
   s.root = self;
   s.arrived = 0;
   s.finished = self;
-  for (unsigned i = 0; i < s.threads; ++i)
-    s.places[i] = i < self ? place::finished : place::unstarted;
-  s.places[self] = place::running;
   for (unsigned i = 0; i * warp_size < s.threads; ++i) s.warps[i].reset();
+  for (unsigned i = 0; i < s.threads; ++i) {
+    s.places[i] = i < self ? place::finished : place::unstarted;
+    if (i < self) s.warps[i / warp_size].finish(i % warp_size);
+  }
+  s.places[self] = place::running;
 }
 
 void block_barrier(unsigned self) {
@@ -260,15 +259,10 @@ unsigned block_count(unsigned self, unsigned predicate) {
 
 const std::uint64_t* warp_gather(unsigned self, unsigned mask, std::uint64_t value) {
   enter_fibers(self);
-  block_state& s = state();
+  warp& w = state().warps[self / warp_size];
   const unsigned lane = self % warp_size;
-  warp& w = s.warps[self / warp_size];
-  w.results[w.result_of[lane]].holders &= ~(1U << lane);
-  w.offered[lane] = value;
-  s.masks[self] = (mask | 1U << lane) & lanes_of(self / warp_size);
-  s.places[self] = place::at_warp;
-  w.released &= ~(1U << lane);
-  complete_warp(self / warp_size);
+  state().places[self] = place::at_warp;
+  w.enter(lane, mask & lanes_of(self / warp_size), value);
   wait(self);
   return w.results[w.result_of[lane]].values.data();
 }
