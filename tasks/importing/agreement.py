@@ -306,11 +306,8 @@ class Check:
         tensors = [im.as_checked(t) for t in tensors]
         with TieWatch() if as_file else contextlib.nullcontext() as ties:
             expected = self.run_module(tensors)
-        if ties is not None and ties.found:
-            im.notes.append(
-                f"results depend on the order of equal values ({', '.join(sorted(ties.found))}): a "
-                "program that puts them in another order than PyTorch on the CPU is wrong_result"
-            )
+        if ties is not None:
+            im.notes += ties.notes()
         for i, t in enumerate(expected, 1):
             require_type(f"output {i}", t)
         self.require_repeatable(tensors, expected)

@@ -1,31 +1,83 @@
-"""Finds operators whose results depend on the order of equal values."""
+"""Finds operators whose results are decided by equal values or by the last bit of a value."""
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # Operators that return places of values.
 PLACES = {"sort", "argsort", "topk", "kthvalue", "mode"}
+# Operators that round, and the fraction at which their results jump.
+ROUNDINGS = {"round": 0.5, "floor": 0.0, "ceil": 0.0, "trunc": 0.0, "floor_divide": 0.0}
+# Data that lie on a grid have a large share of values at a jump, other data have next to none.
+COMMON_SHARE = 0.05
 MOST_ELEMENTS = 1 << 22
 
 
+def is_integral(values):
+    return bool((values == values.trunc()).all())
+
+
 class TieWatch(TorchDispatchMode):
-    """Watches the operators that run. found: the names of those that met equal values."""
+    """Watches the operators that run.
+
+    equal: the names of those that met equal values.
+    jumps: the names of those that rounded many values at a jump, with the largest share of them.
+    """
 
     def __init__(self):
         super().__init__()
-        self.found = set()
+        self.equal = set()
+        self.jumps = {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = func._schema.name.split("::")[1]
         values = args[0] if args else None
         is_known = isinstance(values, torch.Tensor) and not values.is_meta and values.dim() > 0
-        if name in PLACES and is_known and 0 < values.numel() <= MOST_ELEMENTS:
+        if is_known and 0 < values.numel() <= MOST_ELEMENTS:
             names = [a.name for a in func._schema.arguments]
             given = dict(zip(names, args)) | kwargs
-            dim = given.get("dim", -1)
-            if isinstance(dim, int) and not given.get("stable"):
-                ordered = values.detach().sort(dim).values
-                if ordered.size(dim) > 1 and bool((ordered.diff(dim=dim) == 0).any()):
-                    self.found.add(name)
+            if name in PLACES:
+                self.watch_order(name, values.detach(), given)
+            elif name in ROUNDINGS and values.is_floating_point():
+                self.watch_rounding(name, values.detach(), given)
         return func(*args, **kwargs)
+
+    def watch_order(self, name, values, given):
+        dim = given.get("dim", -1)
+        if isinstance(dim, int) and not given.get("stable"):
+            ordered = values.sort(dim).values
+            if ordered.size(dim) > 1 and bool((ordered.diff(dim=dim) == 0).any()):
+                self.equal.add(name)
+
+    def watch_rounding(self, name, values, given):
+        if name == "floor_divide":
+            other = torch.as_tensor(given["other"])
+            if is_integral(values) and is_integral(other):
+                return
+            values = values / other
+        values = values.double() * 10.0 ** given.get("decimals", 0)
+        distance = (values - ROUNDINGS[name]).frac().abs()
+        distance = torch.minimum(distance, 1 - distance)
+        close = (distance <= 4 * torch.finfo(torch.float32).eps * values.abs()) & (values != 0)
+        # Exact integers, such as those of an index, are not results of rounded divisions.
+        if name != "round" and is_integral(values):
+            return
+        share = close.double().mean().item()
+        if share >= COMMON_SHARE:
+            self.jumps[name] = max(share, self.jumps.get(name, 0.0))
+
+    def notes(self):
+        """Returns notes for a user, one per kind of tie."""
+        notes = []
+        if self.equal:
+            notes.append(
+                f"results depend on the order of equal values ({', '.join(sorted(self.equal))}): a "
+                "program that puts them in another order than PyTorch on the CPU is wrong_result"
+            )
+        for name, share in sorted(self.jumps.items()):
+            notes.append(
+                f"{share:.0%} of the values that {name} gets from the file's inputs lie where its "
+                "result jumps: a program may round these up or down, because an error in the last "
+                "bit does the same. Inputs that do not lie on a grid avoid this"
+            )
+        return notes

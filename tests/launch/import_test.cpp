@@ -145,6 +145,9 @@ TEST_F(ImportedModules, ParametersOfListsAreParameters) {
 
 TEST_F(ImportedModules, NotesThatTiesMatter) {
   EXPECT_THAT(line("best_marks")["notes"].dump(), HasSubstr("order of equal values (topk)"));
+  EXPECT_THAT(line("levels_on_a_grid")["notes"].dump(),
+              HasSubstr("of the values that round gets from the file's inputs lie where its result "
+                        "jumps"));
 }
 
 TEST_F(ImportedModules, ParametersAreDrawnAsTheModuleInitialisesThem) {
