@@ -22,9 +22,9 @@ void compiler_state::compile(const compile_job& job) {
   const auto close = [&](Outcome outcome, const std::string& kind, const std::string& message) {
     self->send(wiring.compiles, close_atom_v, close_job(header, outcome, kind, message));
   };
-  const auto t = tasks->find(task_id(header.getTaskId()));
-  if (t == nullptr) return close(Outcome::INFRASTRUCTURE, "", "this node does not have the task");
   try {
+    const auto t = tasks.find(header);
+    if (t == nullptr) return close(Outcome::INFRASTRUCTURE, "", "this node does not have the task");
     const activity::span busy(counts, "compile");
     const auto artifact = compiler.compile(*job, *t, job->getDeviceType());
     if (artifact) {
@@ -46,7 +46,7 @@ compiler_actor::behavior_type compiler_behavior(
     std::shared_ptr<const task_table> tasks, node_wiring wiring, std::uint32_t credits) {
   auto& s = self->state;
   s.self = self;
-  s.tasks = std::move(tasks);
+  s.tasks = job_tasks(std::move(tasks));
   s.wiring = std::move(wiring);
   s.counts = activity(std::move(name), "compiler");
   let_messages_pass(thread_work::run);

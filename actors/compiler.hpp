@@ -4,6 +4,7 @@
 #include <string>
 
 #include "actors/activity.hpp"
+#include "actors/job_tasks.hpp"
 #include "actors/wiring.hpp"
 #include "evaluation/variant_compiler.hpp"
 #include "messages/interfaces.hpp"
@@ -18,7 +19,7 @@ struct compiler_state {
   compiler_state() = default;
 
   compiler_actor::stateful_pointer<compiler_state> self = nullptr;
-  std::shared_ptr<const task_table> tasks;
+  job_tasks tasks;
   node_wiring wiring;
   activity counts{"", "compiler"};
   variant_compiler compiler;

@@ -14,10 +14,10 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
                            const schema::JobHeader::Reader& header, const char* span,
                            Request request) {
   auto& s = self->state;
-  const auto t = s.tasks->find(task_id(header.getTaskId()));
-  if (t == nullptr)
-    return caf::make_error(caf::sec::runtime_error, "this node does not have the task");
   try {
+    const auto t = s.tasks.find(header);
+    if (t == nullptr)
+      return caf::make_error(caf::sec::runtime_error, "this node does not have the task");
     const activity::span busy(s.counts, span);
     Result result = request(*t);
     s.counts.processed();
@@ -83,7 +83,7 @@ device_actor::behavior_type device_behavior(device_actor::stateful_pointer<devic
                                             std::shared_ptr<const task_table> tasks,
                                             const device_maker& make) {
   auto& s = self->state;
-  s.tasks = std::move(tasks);
+  s.tasks = job_tasks(std::move(tasks));
   s.name = name.substr(name.rfind(' ') + 1);
   s.counts = activity(std::move(name), "device");
   try {

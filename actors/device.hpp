@@ -4,6 +4,7 @@
 #include <string>
 
 #include "actors/activity.hpp"
+#include "actors/job_tasks.hpp"
 #include "evaluation/devices.hpp"
 #include "messages/interfaces.hpp"
 #include "tasks/task_table.hpp"
@@ -17,7 +18,7 @@ namespace hone {
 struct device_state {
   device_state() = default;
 
-  std::shared_ptr<const task_table> tasks;
+  job_tasks tasks;
   std::string name;  // "cuda:0"
   activity counts{"", "device"};
   std::unique_ptr<device> owned;

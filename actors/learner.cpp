@@ -148,7 +148,8 @@ void learner_state::work() {
       return comparison_groups > 0
                  ? request_batch(Stage::COMPARISON, comparison_groups, comparison_groups, false)
                  : compare();
-    case Stage::VALIDATION:  // no stage of a curriculum
+    case Stage::VALIDATION:  // no stages of a curriculum
+    case Stage::SERVICE:
       break;
   }
 }

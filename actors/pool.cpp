@@ -72,6 +72,13 @@ void pool_state::submit(const group_record& group,
   schedule_flush();
 }
 
+void pool_state::submit(const task_record& task,
+                        const caf::typed_response_promise<done_atom>& promise) {
+  owned->add_task(task);
+  unwritten.acknowledgements.push_back({promise, "task " + to_string(task_id(task->getId()))});
+  schedule_flush();
+}
+
 void pool_state::close(const evaluation_record& result) {
   const activity::span busy(counts, "result");
   if (!owned->record_evaluation(result, unix_ms(), unwritten.jobs)) return;
@@ -116,6 +123,7 @@ void pool_state::flush() {
   {
     const activity::span busy(counts, "hand out");
     requests->serve_batch(unix_ms());
+    requests->serve_judgements(unix_ms());
     if (!stopping && compilers) requests->serve_draws(unix_ms());
     cancel_given_up();
   }
@@ -193,6 +201,8 @@ void pool_state::tick() {
   owned->collect_overdue(unix_ms(), unwritten.jobs);
   schedule->expire(unix_ms());
   requests->refuse_expired(unix_ms());
+  requests->withdraw_expired(unix_ms());
+  if (keep_judged_ms > 0) owned->forget_judged(unix_ms() - keep_judged_ms);
   schedule_flush();
   self->delayed_send(self, timeouts::pool_tick, tick_atom_v);
 }
@@ -254,6 +264,8 @@ void pool_state::open(const pool_actor_options& options) {
     if (role == task_role::learned) learned.push_back(t->id);
     if (role == task_role::held_out) held_out.push_back(t->id);
   }
+  for (const task_record& task : options.late_tasks) owned->add_task(task);
+  keep_judged_ms = options.keep_judged_ms;
   owned->commit();
   schedule = std::make_unique<draw_schedule>(learned, options.draws, held_out);
   requests = std::make_unique<pool_requests>(*owned, *schedule);
@@ -338,6 +350,24 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
         auto promise = self->make_response_promise<batch_record>();
         s.attempt([&] { s.requests->validate(most_tasks, deliver(promise), unix_ms()); });
         s.schedule_flush();
+        return promise;
+      },
+      [&s, self](judge_atom, std::uint64_t high, std::uint64_t low, std::uint32_t wait_ms) {
+        auto promise = self->make_response_promise<judgement_record>();
+        s.requests->add(group_id(high, low), deliver(promise), unix_ms() + wait_ms);
+        s.schedule_flush();
+        return promise;
+      },
+      [&s, self](cancel_atom, std::uint64_t high, std::uint64_t low) {
+        auto promise = self->make_response_promise<judgement_record>();
+        s.attempt([&] { s.requests->withdraw(group_id(high, low)); });
+        s.requests->add(group_id(high, low), deliver(promise), unix_ms());
+        s.schedule_flush();
+        return promise;
+      },
+      [&s, self](submit_atom, const task_record& task) {
+        auto promise = self->make_response_promise<done_atom>();
+        s.attempt([&] { s.submit(task, promise); });
         return promise;
       },
       [&s](connect_atom, const compile_queue_actor& compiles, const verify_queue_actor& verifies) {

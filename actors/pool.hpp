@@ -24,6 +24,10 @@ struct pool_actor_options {
   draw_schedule::options draws;
   // File that lists everything that was acknowledged; empty for none.
   std::string acknowledgements;
+  // Tasks that clients handed in earlier.
+  std::vector<task_record> late_tasks;
+  // Time after which groups of clients are removed that are judged; 0: never.
+  std::uint64_t keep_judged_ms = 0;
   // Syncs the log on a thread of its own. Otherwise the scheduler's threads do.
   bool has_log_thread = true;
 };
@@ -45,6 +49,7 @@ struct pool_state {
 
   pool_actor::stateful_pointer<pool_state> self = nullptr;
   std::shared_ptr<const task_table> tasks;
+  std::uint64_t keep_judged_ms = 0;
   std::unique_ptr<pool> owned;
   std::shared_ptr<open_log> log;
   caf::actor syncer;
@@ -76,6 +81,7 @@ struct pool_state {
   // Opens the pool. Throws std::runtime_error.
   void open(const pool_actor_options& options);
   void submit(const group_record& group, const caf::typed_response_promise<done_atom>& promise);
+  void submit(const task_record& task, const caf::typed_response_promise<done_atom>& promise);
   void close(const evaluation_record& result);
   void commit_step(const version_record& version, const step_record& step,
                    const caf::typed_response_promise<done_atom>& promise);

@@ -68,8 +68,30 @@ std::uint64_t pool_requests::head_version() const {
 }
 
 void pool_requests::abandon(Stage stage, const std::set<draw_id>& kept) {
-  const auto given_up = pool_->abandon(stage, kept);
-  given_up_.insert(given_up_.end(), given_up.begin(), given_up.end());
+  give_up(pool_->abandon(stage, kept));
+}
+
+void pool_requests::give_up(const std::vector<measurement_id>& measurements) {
+  given_up_.insert(given_up_.end(), measurements.begin(), measurements.end());
+}
+
+void pool_requests::add(const group_id& group, reply<judgement_record> answer,
+                        std::uint64_t until_ms) {
+  judgements_.push_back({group, std::move(answer), until_ms});
+}
+
+void pool_requests::withdraw(const group_id& group) { give_up(pool_->withdraw(group)); }
+
+void pool_requests::withdraw_expired(std::uint64_t now_ms) {
+  give_up(pool_->withdraw_expired(now_ms));
+}
+
+void pool_requests::serve_judgements(std::uint64_t now_ms) {
+  std::erase_if(judgements_, [&](const waiting_judgement& one) {
+    if (pool_->is_waiting(one.group) && now_ms < one.until_ms) return false;
+    one.answer(pool_->judgement(one.group));
+    return true;
+  });
 }
 
 // Ends a validation without an answer, and drops its groups.

@@ -61,6 +61,16 @@ class pool_requests {
   // are no tasks, or a comparison begins.
   void validate(std::size_t tasks, reply<batch_record> answer, std::uint64_t now_ms);
 
+  // Adds a request for the judgement of a group that a client handed in. The answer comes when the
+  // group does not wait any more or at `until_ms`; it is nullopt if there is no such group.
+  void add(const group_id& group, reply<judgement_record> answer, std::uint64_t until_ms);
+  // Gives up a group that a client handed in.
+  void withdraw(const group_id& group);
+  // Gives up those that have expired.
+  void withdraw_expired(std::uint64_t now_ms);
+  // Answers the requests for judgements that can be answered. Throws pool_error.
+  void serve_judgements(std::uint64_t now_ms);
+
   // Returns the measurements that nobody needs any more since the last call.
   std::vector<measurement_id> take_given_up() { return std::exchange(given_up_, {}); }
 
@@ -86,6 +96,13 @@ class pool_requests {
     std::uint64_t since_ms = 0;
   };
 
+  struct waiting_judgement {
+    group_id group;
+    reply<judgement_record> answer;
+    std::uint64_t until_ms = 0;
+  };
+
+  void give_up(const std::vector<measurement_id>& measurements);
   void serve_validation(std::uint64_t now_ms);
   void end_validation();
   void abandon(Stage stage, const std::set<draw_id>& kept = {});
@@ -101,6 +118,7 @@ class pool_requests {
   std::optional<waiting_batch> batch_;
   std::set<group_id> trained_;  // those of the latest request for a batch
   std::optional<waiting_validation> validation_;
+  std::vector<waiting_judgement> judgements_;
   std::uint64_t compared_at_ = 0;                        // the head when the comparison began
   std::map<std::size_t, draw_record> comparison_draws_;  // by index; all versions share them
   bool compares_ = false;  // a comparison has begun, so nothing is trained any more

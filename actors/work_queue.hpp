@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/activity.hpp"
+#include "actors/fair_lane.hpp"
 #include "actors/ready_line.hpp"
 #include "actors/type_shares.hpp"
 #include "messages/ids.hpp"
@@ -22,15 +23,19 @@ std::string first_device(const compile_job& job);
 std::string first_device(const verify_job& job);
 std::string first_device(const benchmark_job& job);
 
-// Holds jobs for one device type in lanes, each first in, first out. Jobs that repeat the
-// measurement of a known score wait until no other job is left, except that every sixteenth job
-// taken is a repeat. Confirmations, which want another device than the one that measured first,
-// stand aside, so that no other job waits behind them.
+// Holds jobs for one device type in lanes. Jobs that repeat the measurement of a known score wait
+// until no other job is left, except that every sixteenth job taken is a repeat. Confirmations,
+// which want another device than the one that measured first, stand aside, so that no other job
+// waits behind them.
 template <class Job>
 class job_line {
  public:
-  void push_back(const Job& job) { lane_of(job).push_back(job); }
-  void push_front(const Job& job) { lane_of(job).push_front(job); }
+  void push_back(const Job& job) {
+    with_lane_of(job, [&](auto& lane) { lane.push_back(job); });
+  }
+  void push_front(const Job& job) {
+    with_lane_of(job, [&](auto& lane) { lane.push_front(job); });
+  }
   // True if there are none but confirmations.
   bool empty() const { return first_.empty() && repeats_.empty(); }
   bool has_only_repeats() const { return first_.empty() && !repeats_.empty(); }
@@ -41,8 +46,8 @@ class job_line {
   }
   template <class IsGone>
   void erase_if(const IsGone& is_gone) {
-    std::erase_if(first_, is_gone);
-    std::erase_if(repeats_, is_gone);
+    first_.erase_if(is_gone);
+    repeats_.erase_if(is_gone);
     for (auto& [device, lane] : confirmations_) std::erase_if(lane, is_gone);
   }
   // The confirmations, by what only the first device serves.
@@ -50,24 +55,23 @@ class job_line {
   const Job& front() const { return takes_repeat() ? repeats_.front() : first_.front(); }
   Job take_front() {
     auto& lane = takes_repeat() ? repeats_ : first_;
-    Job job = std::move(lane.front());
-    lane.pop_front();
     ++taken_;
-    return job;
+    return lane.take_front();
   }
 
  private:
   static constexpr unsigned repeats_every = 16;
-  std::deque<Job>& lane_of(const Job& job) {
+  template <class Use>
+  void with_lane_of(const Job& job, const Use& use) {
     if (std::string measured_by = first_device(job); !measured_by.empty())
-      return confirmations_[std::move(measured_by)];
-    return job->getHeader().getKnownScore() > 0 ? repeats_ : first_;
+      return use(confirmations_[std::move(measured_by)]);
+    use(job->getHeader().getKnownScore() > 0 ? repeats_ : first_);
   }
   bool takes_repeat() const {
     return first_.empty() || (taken_ % repeats_every == repeats_every - 1 && !repeats_.empty());
   }
-  std::deque<Job> first_;
-  std::deque<Job> repeats_;
+  fair_lane<Job> first_;
+  fair_lane<Job> repeats_;
   std::map<std::string, std::deque<Job>> confirmations_;
   unsigned taken_ = 0;
 };

@@ -243,11 +243,11 @@ std::map<std::string, simulated_device_options> read_simulated(toml_view& root,
 
 // A path is relative to the file that names it, or to the current folder where an override does.
 void make_paths_absolute(configuration& c, const std::vector<std::string>& overrides) {
-  const std::map<std::string, std::string*> paths = {{"node.identity", &c.node.identity},
-                                                     {"tasks.folder", &c.tasks.folder},
-                                                     {"corpus.folder", &c.corpus.folder},
-                                                     {"prompt.template", &c.prompt.prompt_template},
-                                                     {"policy.folder", &c.policy.folder}};
+  const std::map<std::string, std::string*> paths = {
+      {"node.identity", &c.node.identity},         {"tasks.folder", &c.tasks.folder},
+      {"corpus.folder", &c.corpus.folder},         {"prompt.template", &c.prompt.prompt_template},
+      {"policy.folder", &c.policy.folder},         {"serve.tokens", &c.serve.tokens},
+      {"serve.certificate", &c.serve.certificate}, {"serve.key", &c.serve.key}};
   for (const auto& [key, path] : paths) {
     if (path->empty()) continue;
     const bool is_overridden =

@@ -11,6 +11,7 @@
 #include "actors/pool.hpp"
 #include "actors/timeouts.hpp"
 #include "evaluation/devices.hpp"
+#include "launch/serve/service_limits.hpp"
 #include "policy/endpoint/endpoint_options.hpp"
 #include "policy/sampling/generation.hpp"
 #include "policy/text/chat_format.hpp"
@@ -85,6 +86,17 @@ struct configuration {
     std::vector<std::string> devices;  // none: policy.device
     bool stop_at_program = false;
   } generation;
+  // Of `hone serve`.
+  struct {
+    std::string listen = "127.0.0.1:8470";
+    std::string tokens;  // file; empty: none
+    std::string certificate;
+    std::string key;
+    service_limits limits;
+    std::size_t max_tasks = 10000;
+    std::size_t importers = 1;
+    double keep_hours = 24;
+  } serve;
   pool_actor_options pool;
   std::vector<std::string> max_lag_of;  // TEXT=STEPS; `pool` has them as numbers
   learner_options learner;

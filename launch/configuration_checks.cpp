@@ -86,10 +86,10 @@ void check_configuration(const configuration& c) {
   };
   if (c.node.silence_ms < least_heartbeats_in_silence * c.node.heartbeat_ms)
     refuse("node.silence_s", "is less than three times node.heartbeat_s");
-  const auto kinds = {"model", "endpoint", "teacher", "scripted"};
+  const auto kinds = {"model", "endpoint", "teacher", "scripted", "none"};
   if (std::find(kinds.begin(), kinds.end(), c.policy.kind) == kinds.end())
     refuse("policy.kind",
-           "is '" + c.policy.kind + "', expected model, endpoint, teacher or scripted");
+           "is '" + c.policy.kind + "', expected model, endpoint, teacher, scripted or none");
   if (c.policy.kind == "endpoint" && c.endpoints.empty())
     refuse("policy.kind", "is 'endpoint', and there is no [endpoint.NAME]");
   if (c.policy.kind == "endpoint" && c.generation.replicas > 1)
@@ -107,6 +107,8 @@ void check_configuration(const configuration& c) {
   if (c.prompt.format != "auto" && c.prompt.format != "plain" && c.prompt.format != "chat")
     refuse("prompt.format", "is '" + c.prompt.format + "', expected auto, plain or chat");
   check_policy(c, refuse);
+  if (c.serve.certificate.empty() != c.serve.key.empty())
+    refuse("serve.key", "and serve.certificate belong together");
   if (c.node.devices.empty() && c.corpus.taught > 0)
     refuse("node.devices", "is empty, and corpus.taught writes for the first of them");
   for (const std::string& device : c.node.devices) {

@@ -205,6 +205,35 @@ void visit_pool_keys(Visitor& v, configuration& c) {
 }
 
 template <class Visitor>
+void visit_serve_keys(Visitor& v, configuration& c) {
+  if (!v.enter("serve", "Judging for clients over HTTP: `hone serve`. Code: launch/serve/."))
+    return;
+  v.value("listen", "HOST:PORT for clients; port 0 takes a free one.", c.serve.listen);
+  v.value("tokens",
+          "File of the clients and the hashes of their tokens (hone serve --add-client). Without "
+          "it, only this machine may ask.",
+          c.serve.tokens);
+  v.value("certificate", "PEM file of the server's certificate with its chain; empty: without TLS.",
+          c.serve.certificate);
+  v.value("key", "PEM file of its private key.", c.serve.key);
+  v.value("max_programs", "Most programs that are accepted and not judged yet.",
+          c.serve.limits.max_programs, 1);
+  v.value("client_programs", "The same of one client.", c.serve.limits.client_programs, 1);
+  v.value("client_rate", "Most programs of one client per minute; 0 for any number.",
+          c.serve.limits.client_rate, 0);
+  v.value("max_tasks", "Most tasks that clients hand in.", c.serve.max_tasks, 0, 1000000);
+  v.value("importers",
+          "Processes that import modules and translate programs in Python, a core each while they "
+          "work.",
+          c.serve.importers, 1, 64);
+  v.value("keep_hours",
+          "Hours for which a client can ask for a judgement; 0 for ever. Programs and evaluations "
+          "stay in the pool.",
+          c.serve.keep_hours, 0);
+  v.leave();
+}
+
+template <class Visitor>
 void visit_keys(Visitor& v, configuration& c) {
   visit_run_keys(v, c);
   visit_node_keys(v, c);
@@ -218,6 +247,7 @@ void visit_keys(Visitor& v, configuration& c) {
   visit_contrastive_keys(v, c);
   visit_validation_keys(v, c.learner.plan.validation);
   visit_reward_keys(v, c.learner.plan.contrastive.reward);
+  visit_serve_keys(v, c);
 }
 
 // Visits the keys of a section [endpoint.NAME].

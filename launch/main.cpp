@@ -78,6 +78,8 @@ int run(int argc, char** argv) {
   hone::add_policy_commands(app, action);
   hone::add_pool_commands(app, action);
   hone::add_report_command(app, action);
+  hone::add_variant_commands(app, action);
+  hone::add_serve_command(app, action);
   hone::add_status_command(app, action);
   hone::add_node_command(app, action);
   hone::add_cluster_commands(app, action);

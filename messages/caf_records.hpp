@@ -53,6 +53,7 @@ using step_record = record<schema::TrainingStep>;
 using version_record = record<schema::PolicyVersion>;
 using comparison_record = record<schema::ComparisonRequest>;
 using scored_group_record = record<schema::ScoredGroup>;
+using judgement_record = record<schema::Judgement>;
 using device_type_record = record<schema::DeviceType>;
 using join_record = record<schema::JoinRequest>;
 using generator_setup_record = record<schema::GeneratorSetup>;

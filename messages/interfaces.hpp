@@ -83,6 +83,8 @@ using generate_atom = caf::atom_constant<caf::atom("generate")>;
 constexpr generate_atom generate_atom_v = generate_atom{};
 using corpus_atom = caf::atom_constant<caf::atom("corpus")>;
 constexpr corpus_atom corpus_atom_v = corpus_atom{};
+using judge_atom = caf::atom_constant<caf::atom("judge")>;
+constexpr judge_atom judge_atom_v = judge_atom{};
 using scale_atom = caf::atom_constant<caf::atom("scale")>;
 constexpr scale_atom scale_atom_v = scale_atom{};
 
@@ -156,6 +158,16 @@ using pool_actor = caf::typed_actor<
     // learner: wants greedy answers of the policy, as it is, to at most so many held-out tasks; the
     // reply has their groups when they are judged. An error means that there are none
     caf::replies_to<validate_atom, std::uint32_t>::with<batch_record>,
+    // launch: wants the judgement of a group that a client handed in, (the halves of its id, the
+    // longest wait in ms): the reply comes when the group is judged, or says that it waits. An
+    // error means that the group is unknown
+    caf::replies_to<judge_atom, std::uint64_t, std::uint64_t,
+                    std::uint32_t>::with<judgement_record>,
+    // launch: nobody waits for this group any more, (the halves of its id); the reply is its
+    // judgement, as for judge_atom
+    caf::replies_to<cancel_atom, std::uint64_t, std::uint64_t>::with<judgement_record>,
+    // launch: a client handed in a task; the reply means that it is durable
+    caf::replies_to<submit_atom, task_record>::with<done_atom>,
     // launch: names the work queues: the first one, to which new jobs are sent, and the one in
     // which most jobs wait
     caf::reacts_to<connect_atom, compile_queue_actor, verify_queue_actor>,
@@ -296,6 +308,7 @@ CAF_ADD_TYPE_ID(hone, (hone::batch_record))
 CAF_ADD_TYPE_ID(hone, (hone::step_record))
 CAF_ADD_TYPE_ID(hone, (hone::version_record))
 CAF_ADD_TYPE_ID(hone, (hone::scored_group_record))
+CAF_ADD_TYPE_ID(hone, (hone::judgement_record))
 CAF_ADD_TYPE_ID(hone, (hone::device_type_record))
 CAF_ADD_TYPE_ID(hone, (hone::join_record))
 CAF_ADD_TYPE_ID(hone, (hone::generator_setup_record))

@@ -29,6 +29,8 @@ std::string_view name_of(Stage stage) {
       return "comparison";
     case Stage::VALIDATION:
       return "validation";
+    case Stage::SERVICE:
+      return "service";
   }
   return "unknown";
 }
@@ -41,6 +43,8 @@ std::string_view name_of(schema::RolloutGroup::Origin origin) {
       return "corpus";
     case schema::RolloutGroup::Origin::COMPARISON:
       return "comparison";
+    case schema::RolloutGroup::Origin::SERVICE:
+      return "service";
   }
   return "unknown";
 }

@@ -28,6 +28,10 @@ std::string_view device_kind_of(std::string_view device_type);
 
 inline constexpr int outcome_count = 11;
 
+// The kind of an evaluation `unparsable` of a program that may be right, but that Hone cannot
+// judge.
+inline constexpr std::string_view unsupported_kind = "unsupported";
+
 // Returns true for the outcomes that say nothing of the variant: `infrastructure` and `unstable`.
 // Samples that ended so neither train the policy nor count when policies are compared.
 inline bool is_inconclusive(Outcome outcome) {

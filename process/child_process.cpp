@@ -48,6 +48,7 @@ struct launch_plan {
   bool limit_address_space, limit_file, limit_cpu;
   bool ignores_stop_signals;
   sock_fprog filter;
+  int read_fence;
   pid_t parent;
   int highest_descriptor;  // for kernels without close_range
 };
@@ -74,6 +75,7 @@ launch_plan plan_launch(const child_options& options) {
     plan.filter.len = static_cast<unsigned short>(options.filter->size());
     plan.filter.filter = const_cast<sock_filter*>(options.filter->data());
   }
+  plan.read_fence = options.read_fence;
   plan.parent = getpid();
   plan.highest_descriptor = static_cast<int>(sysconf(_SC_OPEN_MAX));
   return plan;
@@ -97,6 +99,9 @@ void exec_in_child(const launch_plan& plan) {
   // them.
   signal(SIGPIPE, SIG_DFL);
   signal(SIGXFSZ, SIG_DFL);
+  if (plan.read_fence >= 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                               ::syscall(SYS_landlock_restrict_self, plan.read_fence, 0) != 0))
+    return;
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
     if (dup2(plan.sources[i], plan.parking + static_cast<int>(i)) < 0) return;
   }

@@ -82,6 +82,8 @@ evaluation_ledger::evaluation_ledger(database& db, const options& o) : db_(&db),
         w.verified = stored->getVerified();
         w.wanted = stored->getWanted();
         w.population = stored->getPopulation();
+        w.client = view(stored->getClient());
+        w.priority = stored->getPriority();
         w.is_stored = true;
         for (const auto group : stored->getGroups()) w.groups.emplace_back(group);
         // Results of this judge cannot close the work of another judge version.
@@ -102,6 +104,8 @@ void evaluation_ledger::store(const evaluation_key& key, work& w) {
   stored->setVerified(w.verified);
   stored->setWanted(w.wanted);
   stored->setPopulation(w.population);
+  if (!w.client.empty()) stored->setClient(w.client);
+  stored->setPriority(w.priority);
   auto groups = stored->initGroups(static_cast<unsigned>(w.groups.size()));
   for (unsigned i = 0; i < groups.size(); ++i) w.groups[i].store(groups[i]);
   if (w.is_stored) {
@@ -136,6 +140,10 @@ void evaluation_ledger::send(const evaluation_key& key, work& w,
   header.setSubmittedMs(now_ms);
   header.setKnownScore(known_score);
   header.setTimed(w.wanted > 0);
+  if (!w.client.empty()) header.setClient(w.client);
+  header.setPriority(w.priority);
+  if (const auto late = late_tasks_.find(w.task); late != late_tasks_.end())
+    header.setTask(*late->second);
   job->setSettings(variant.getSettings());
   job->setCuda(variant.getCuda());
   job->setPython(variant.getPython());
@@ -155,20 +163,23 @@ void evaluation_ledger::add_device_type(const record<schema::DeviceType>& type) 
   device_types_[std::string(view(type->getName()))] = type;
 }
 
+void evaluation_ledger::add_late_task(const record<schema::Task>& task) {
+  late_tasks_[task_id(task->getId())] = task;
+}
+
 std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluation_key& key) const {
   return db_->get<schema::Evaluation>(family::evaluations, key_of(key));
 }
 
 bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& variant, bool is_new,
-                                           const evaluation_key& key, const group_id& group,
-                                           std::uint32_t times, std::uint32_t population,
+                                           const evaluation_key& key, const claim& by,
                                            double best_score, std::uint64_t now_ms,
                                            std::vector<record<schema::CompileJob>>& jobs) {
   if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
     work& w = waiting->second;
-    w.wanted = std::min(max_measurements, w.wanted + times);
+    w.wanted = std::min(max_measurements, w.wanted + by.times);
     const bool waits = !w.groups.empty() || !find(key);
-    if (waits) w.groups.push_back(group);
+    if (waits) w.groups.push_back(by.group);
     store(key, w);
     return waits;
   }
@@ -177,7 +188,7 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
   const std::uint32_t have = measurement_count(known);
   const bool is_verified =
       known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
-  if (times == 0 && is_verified) return false;
+  if (by.times == 0 && is_verified) return false;
   const bool is_known_ok = known && has_score(**known);
   const bool has_failed = known && (*known)->getOutcome() == Outcome::INFRASTRUCTURE;
   if (have >= max_measurements && !has_failed) return false;
@@ -191,6 +202,7 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
     random_id<measurement_id>().store(closed->initMeasurementId());
     closed->setOutcome(Outcome::UNPARSABLE);
     closed->setMessage(variant.getProblem());
+    if (variant.getIsUnsupported()) closed->setKind(std::string(unsupported_kind));
     closed->setClosedMs(now_ms);
     db_->put(family::evaluations, key_of(key), closed.finish());
     return false;
@@ -201,10 +213,13 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
   w.verified = is_verified;
   // A group does not wait for a variant that is already ok: further measurements only make its
   // score more precise.
-  w.wanted = times == 0 ? 0 : std::min(max_measurements, is_known_ok ? have + times : have + 1);
-  w.population = population;
+  w.wanted =
+      by.times == 0 ? 0 : std::min(max_measurements, is_known_ok ? have + by.times : have + 1);
+  w.population = by.population;
+  w.client = by.client;
+  w.priority = by.priority;
   w.has_result = known.has_value();
-  if (!is_known_ok) w.groups.push_back(group);
+  if (!is_known_ok) w.groups.push_back(by.group);
   send(key, pending_.emplace(key, w).first->second, variant, best_score,
        is_known_ok ? (*known)->getScore() : 0, now_ms, jobs);
   return !is_known_ok;

@@ -41,16 +41,24 @@ class evaluation_ledger {
   void add_device_type(const record<schema::DeviceType>& type);
   void remove_device_type(const std::string& name) { device_types_.erase(name); }
   bool has_device_type(const std::string& name) const { return device_types_.contains(name); }
+  // Jobs of this task carry it, because nodes do not have it.
+  void add_late_task(const record<schema::Task>& task);
 
-  // Records that a variant occurs `times` times in `group`; 0: the group does without its score.
+  // A group that wants a variant evaluated.
+  struct claim {
+    group_id group;
+    std::uint32_t times = 1;       // that the variant occurs in the group; 0: only a verdict
+    std::uint32_t population = 0;  // of the island that the variant joins; 0: none
+    std::string client{};          // whose group it is; empty: the run's
+    std::uint8_t priority = 0;
+  };
   // `is_new` says that the pool has not stored the variant before. Returns true if the group has to
   // wait for a result. A job that follows is appended to `jobs` with `best_score`, the highest
-  // score of the task on the device type (0: none). `population` is that of the island which the
-  // variant joins (0: none). A variant that did not parse gets the outcome `unparsable` at once.
+  // score of the task on the device type (0: none). A variant that did not parse gets the outcome
+  // `unparsable` at once.
   bool request_evaluation(const schema::Variant::Reader& variant, bool is_new,
-                          const evaluation_key& key, const group_id& group, std::uint32_t times,
-                          std::uint32_t population, double best_score, std::uint64_t now_ms,
-                          std::vector<record<schema::CompileJob>>& jobs);
+                          const evaluation_key& key, const claim& by, double best_score,
+                          std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
   // Requests measurements until the stored variant of this task has `wanted` of them, as long as it
   // is ok; without an evaluation of this judge, requests the first. Returns true if it has them, or
   // is not ok.
@@ -112,6 +120,8 @@ class evaluation_ledger {
     std::uint32_t wanted = 1;      // measurements, existing ones included; 0: only a verdict
     std::vector<group_id> groups;  // groups that wait for the result
     std::uint32_t population = 0;
+    std::string client{};
+    std::uint8_t priority = 0;
     state how = state::unsent;
     std::uint64_t deadline_ms = 0;  // Unix time; valid if `sent`
     bool has_result = true;         // there may be an evaluation already
@@ -127,6 +137,7 @@ class evaluation_ledger {
   database* db_;
   options options_;
   std::map<std::string, record<schema::DeviceType>> device_types_;
+  std::map<task_id, record<schema::Task>> late_tasks_;
   std::map<evaluation_key, work> pending_;
 };
 

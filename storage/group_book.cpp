@@ -48,6 +48,7 @@ group_book::group_book(database& db, std::map<group_id, waiting_group> waiting,
     if (stored) {
       group.stage = stage_of(**stored);
       group.task = task_id((*stored)->getDraw().getTaskId());
+      group.expires_ms = (*stored)->getRequest().getExpiresMs();
     }
     count_waiting(group, 1);
   }
@@ -90,7 +91,7 @@ bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t wa
   }
   const group_id id(group.getId());
   waiting_[id] = {waits_for, std::string(view(group.getDraw().getDeviceType())), stage_of(group),
-                  task_id(group.getDraw().getTaskId())};
+                  task_id(group.getDraw().getTaskId()), group.getRequest().getExpiresMs()};
   count_waiting(waiting_[id], 1);
   store(id, schema::GroupProgress::State::PENDING, 0, 0);
   return false;
@@ -170,14 +171,32 @@ std::set<group_id> group_book::abandon(Stage stage, const std::set<draw_id>& kep
   for (const auto& stored : open_groups(stage)) {
     const group_id group(stored->getId());
     if (kept.contains(draw_id(stored->getDraw().getId()))) continue;
-    if (const auto waiting = waiting_.find(group); waiting != waiting_.end()) {
-      count_waiting(waiting->second, -1);
-      waiting_.erase(waiting);
+    if (is_waiting(group)) {
       waited.insert(group);
+    } else {
+      mark_dropped(group);
     }
+  }
+  withdraw(waited);
+  return waited;
+}
+
+std::set<group_id> group_book::expired(std::uint64_t now_ms) const {
+  std::set<group_id> groups;
+  for (const auto& [group, waits] : waiting_) {
+    if (waits.expires_ms > 0 && waits.expires_ms <= now_ms) groups.insert(group);
+  }
+  return groups;
+}
+
+void group_book::withdraw(const std::set<group_id>& groups) {
+  for (const group_id& group : groups) {
+    const auto waiting = waiting_.find(group);
+    if (waiting == waiting_.end()) continue;
+    count_waiting(waiting->second, -1);
+    waiting_.erase(waiting);
     mark_dropped(group);
   }
-  return waited;
 }
 
 void group_book::mark_trained(const group_id& group, std::uint64_t version) {

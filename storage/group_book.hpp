@@ -44,6 +44,7 @@ class group_book {
     std::string device_type;
     Stage stage = Stage::CONTRASTIVE;  // SFT for a corpus group
     task_id task;
+    std::uint64_t expires_ms = 0;  // Unix time at which nobody waits for it any more; 0: never
     bool is_drawn() const { return stage != Stage::SFT; }
   };
   // Numbers of waiting groups.
@@ -69,6 +70,9 @@ class group_book {
   const std::map<Stage, ready_queue>& ready() const { return ready_; }
   const ready_queue& ready(Stage stage) const;
   bool is_ready(const group_id& group) const { return ready_places_.contains(group); }
+  bool is_waiting(const group_id& group) const { return waiting_.contains(group); }
+  // Returns the waiting groups that have expired.
+  std::set<group_id> expired(std::uint64_t now_ms) const;
   // Number of ready groups of all stages, and of those of one stage that are not among these.
   std::size_t count_ready() const { return ready_places_.size(); }
   std::size_t count_ready(Stage stage, const std::set<group_id>& without) const;
@@ -87,6 +91,8 @@ class group_book {
   // Drops the groups of a stage that no step has consumed, except for those of these draws. Returns
   // the dropped ones that waited.
   std::set<group_id> abandon(Stage stage, const std::set<draw_id>& kept);
+  // Drops these groups, which wait.
+  void withdraw(const std::set<group_id>& groups);
   void mark_trained(const group_id& group, std::uint64_t version);
   void mark_dropped(const group_id& group);
   // Makes a group ready again whose step was abandoned, or drops it if its tokens were removed.

@@ -130,6 +130,7 @@ void pool::sync() { db_.sync(); }
 
 void pool::add_task(const record<schema::Task>& task) {
   const std::string key = key_of(task_id(task->getId()));
+  if (task->getIsLate()) ledger_.add_late_task(task);
   if (!db_.has(family::tasks, key)) db_.put(family::tasks, key, task);
 }
 
@@ -178,10 +179,13 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
     const bool is_new = !db_.has(family::variants, key);
     if (is_new) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
     const evaluation_key what{variant_key, device_type, options_.judge_version, scope};
-    const std::uint32_t wanted = group->getTimed() ? std::max(1U, times[variant_key]) : 0;
-    if (ledger_.request_evaluation(variant, is_new, what, id, wanted, draw.getPopulation(), best,
-                                   now_ms, jobs))
-      ++waits_for;
+    const evaluation_ledger::claim by{
+        .group = id,
+        .times = group->getTimed() ? std::max(1U, times[variant_key]) : 0,
+        .population = draw.getPopulation(),
+        .client = std::string(view(group->getRequest().getClient())),
+        .priority = group->getRequest().getPriority()};
+    if (ledger_.request_evaluation(variant, is_new, what, by, best, now_ms, jobs)) ++waits_for;
   }
   if (book_.begin(*stored, waits_for)) note_judged(*stored, now_ms, jobs);
 }

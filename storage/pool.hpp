@@ -54,7 +54,7 @@ class pool {
   // Opens the pool in the folder or creates it. Throws pool_error if its format is another one.
   explicit pool(const pool_options& options);
 
-  // Has no effect if the task is stored already.
+  // Stores the task unless it is stored already. Jobs of a late task carry it.
   void add_task(const record<schema::Task>& task);
   // Starts and stops the sending of jobs for a device type. Pending work of a device type without
   // devices waits.
@@ -133,6 +133,17 @@ class pool {
   // Makes `version` the head and makes the groups ready again that only abandoned steps had
   // consumed, and commits, all in one write. Throws pool_error if the version is unknown.
   void choose_branch(std::uint64_t version);
+
+  // ---- Groups of clients (pool_service.cpp)
+  // Returns what is known of a group; nullopt if there is no such group, or it is forgotten.
+  std::optional<record<schema::Judgement>> judgement(const group_id& group) const;
+  bool is_waiting(const group_id& group) const { return book_.is_waiting(group); }
+  // Gives up a group that waits, or those that have expired. Return the measurements that nobody
+  // needs any more.
+  std::vector<measurement_id> withdraw(const group_id& group);
+  std::vector<measurement_id> withdraw_expired(std::uint64_t now_ms);
+  // Forgets the texts of judged groups that were handed in before this time.
+  void forget_judged(std::uint64_t before_ms);
 
   std::uint64_t next_version() const { return next_version_; }
   const version_chain& versions() const { return chain_; }

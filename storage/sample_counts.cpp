@@ -13,7 +13,7 @@ std::string key_of_counts(Stage stage) { return "samples of " + std::string(name
 
 sample_counts::sample_counts(database& db) : db_(&db) {
   for (const Stage stage : {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE,
-                            Stage::COMPARISON, Stage::VALIDATION}) {
+                            Stage::COMPARISON, Stage::VALIDATION, Stage::SERVICE}) {
     const auto stored = db.get<schema::SampleCounts>(family::meta, key_of_counts(stage));
     if (!stored) continue;
     for (const auto n : (*stored)->getOutcomes()) {

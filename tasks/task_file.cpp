@@ -157,6 +157,7 @@ record<schema::Task> make_record(const task& t, task_role role, bool has_data) {
   t.id.store(stored->initId());
   stored->setHeldOut(role == task_role::held_out);
   stored->setIsSample(role == task_role::sample);
+  stored->setIsLate(role == task_role::late);
   stored->setName(t.name);
   stored->setText(t.text);
   auto files = stored->initDataFiles(static_cast<unsigned>(t.data_files.size()));

@@ -162,6 +162,7 @@ enum class task_role {
   learned,   // variants are drawn for it, and learned from
   held_out,  // it only shows what the policy has learned
   sample,    // of the stream of synthesised tasks: its documents are judged, nothing else
+  late,      // handed in by a client of `hone serve`: nodes get it with its jobs
 };
 
 // Convert a task to the record that the pool stores, and back. from_record() parses the text again

@@ -5,7 +5,9 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/document_judge.hpp"
 #include "launch/files.hpp"
+#include "launch/importing.hpp"
 #include "launch/printing.hpp"
+#include "launch/slow_notice.hpp"
 #include "tasks/corpus.hpp"
 
 namespace hone {
@@ -20,8 +22,18 @@ struct eval_options {
   bool json = false;
 };
 
-// Reads the documents of a file: one, or all documents of the sweep with which the file begins.
-std::vector<corpus_document> read_documents(const std::string& path) {
+// Reads the documents of a file: one, or all documents of the sweep with which the file begins. A
+// file in Python is translated for the task.
+std::vector<corpus_document> read_documents(const std::string& path, const task& t) {
+  if (path.ends_with(".py")) {
+    const slow_notice notice([&] { return "translating " + path; });
+    const fs::path file = fs::absolute(path);
+    const auto found =
+        program_translator({}, {file.parent_path()}).translate(file, t, file.filename());
+    if (!found.error.empty()) throw std::runtime_error(path + ": not translated: " + found.error);
+    for (const std::string& note : found.notes) std::cerr << path << ": " << note << "\n";
+    return {{"", path, found.document}};
+  }
   const std::string text = read_text(path);
   if (!text.starts_with("sweep:")) return {{"", path, text}};
   return expand_corpus_text(text, path, "", path);
@@ -61,8 +73,8 @@ int judge_named(const eval_options& options) {
   loaded_tasks tasks(options.task);
   std::vector<document_of_task> documents;
   for (const std::string& path : options.variants) {
-    for (corpus_document& one : read_documents(path))
-      documents.push_back({tasks.of(path), std::move(one)});
+    const task* const t = tasks.of(path);
+    for (corpus_document& one : read_documents(path, *t)) documents.push_back({t, std::move(one)});
   }
   bool all_ok = true;
   judge_documents(options.judge, documents, [&](const document_of_task& one, const auto& found) {
@@ -92,7 +104,8 @@ void add_eval_command(CLI::App& app, command_action& action) {
       ->required();
   command
       ->add_option("variant", options->variants,
-                   "variant documents, or corpus files with a sweep; - is standard input")
+                   "variant documents, corpus files with a sweep, or Python files with a ModelNew "
+                   "(hone variant import); - is standard input")
       ->required();
   add_judge_options(*command, options->judge);
   command->add_flag("--json", options->json, "print one JSON object per document");

@@ -6,28 +6,24 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "launch/commands/commands.hpp"
 #include "launch/commands/import_module.hpp"
 #include "launch/files.hpp"
+#include "launch/importing.hpp"
 #include "launch/printing.hpp"
 #include "launch/slow_notice.hpp"
 #include "process/temporary_folder.hpp"
-#include "tasks/importing/import_worker.hpp"
-#include "tasks/operators.hpp"
 
 namespace hone {
 namespace {
 
-struct import_options {
+struct import_arguments {
   std::vector<std::string> paths;
   std::string out = "imported";
-  int seconds = 60;
-  int megabytes = 4096;
-  bool varies_constants = false;
-  std::string precision = "strict";
-  std::string dtype;
+  import_options importing;
   bool replaces = false;
   bool json = false;
 };
@@ -126,25 +122,15 @@ import_result import_one(import_worker& worker, const import_job& job,
   }
   result.module = worker.import(job.file, job.task_name);
   if (!result.module.error.empty()) return result;
-  for (const std::string& name : result.module.operators) {
-    if (!is_allowed_operator(name)) {
-      result.module.error = "the operator " + name + " is not allowed in a reference";
-      return result;
-    }
-  }
   try {
-    const std::string data_name = job.task_name + ".safetensors";
-    std::vector<data_file> data;
-    if (!result.module.data.empty()) data.push_back({data_name, result.module.data});
-    task made = parse_task(result.module.text, job.task_name + ".toml", data);
-    if (made.name != job.task_name)
-      throw std::runtime_error("the generated task has the name " + made.name);
+    task made = task_of(result.module, job.task_name);
+    const auto& data = made.data_files;
     const std::filesystem::path task_file = out / (job.task_name + ".toml");
     if (!replaces) {
       require_no_other(task_file, result.module.text);
-      if (!data.empty()) require_no_other(out / data_name, data.front().bytes());
+      if (!data.empty()) require_no_other(out / data.front().name(), data.front().bytes());
     }
-    if (!data.empty()) write_text(out / data_name, data.front().bytes());
+    if (!data.empty()) write_text(out / data.front().name(), data.front().bytes());
     write_text(task_file, result.module.text);
     result.made = std::move(made);
   } catch (const std::runtime_error& e) {
@@ -183,24 +169,21 @@ void print_result(const import_job& job, const import_result& result,
   std::cout << std::endl;
 }
 
-import_worker::settings worker_settings(const import_options& options,
-                                        const std::filesystem::path& scratch) {
-  return {.python = find_python(),
-          .program = find_python_program("tasks/importing/serve.py"),
-          .folder = scratch,
-          .seconds = options.seconds,
-          .bytes = std::uint64_t(options.megabytes) << 20U,
-          .varies_constants = options.varies_constants,
-          .is_relaxed = options.precision == "relaxed",
-          .dtype = options.dtype};
+// Returns the folders of the files: a module may import others beside it.
+std::vector<std::filesystem::path> folders_of(const std::vector<import_job>& jobs) {
+  std::set<std::filesystem::path> folders;
+  for (const import_job& job : jobs)
+    folders.insert(std::filesystem::absolute(job.file).parent_path());
+  return {folders.begin(), folders.end()};
 }
 
-int import_modules(const import_options& options) {
+int import_modules(const import_arguments& options) {
   const auto jobs = find_modules(options.paths);
   const std::filesystem::path out = options.out;
   std::filesystem::create_directories(out);
   const temporary_folder scratch("import");
-  const import_worker::settings settings = worker_settings(options, scratch.path());
+  const import_worker::settings settings =
+      worker_settings(options.importing, scratch.path(), folders_of(jobs));
 
   std::mutex lock;
   std::vector<std::optional<import_result>> results(jobs.size());
@@ -254,7 +237,7 @@ task import_module(const std::filesystem::path& file, const std::filesystem::pat
   const auto jobs = find_modules({file.string()});
   if (jobs.size() != 1) throw std::runtime_error(file.string() + ": is not one Python file");
   const temporary_folder scratch("import");
-  import_worker worker(worker_settings({}, scratch.path()));
+  import_worker worker(worker_settings({}, scratch.path(), folders_of(jobs)));
   const slow_notice notice([&] { return "importing " + file.string(); });
   import_result result = import_one(worker, jobs.front(), out);
   if (!result.made) throw std::runtime_error(file.string() + ": " + result.module.error);
@@ -263,7 +246,8 @@ task import_module(const std::filesystem::path& file, const std::filesystem::pat
 }
 
 void add_import_command(CLI::App& tasks, command_action& action) {
-  auto options = std::make_shared<import_options>();
+  auto options = std::make_shared<import_arguments>();
+  import_options& importing = options->importing;
   CLI::App* command = tasks.add_subcommand(
       "import", "Turn PyTorch modules into task files; exit code 0 only if all were imported");
   command
@@ -273,22 +257,23 @@ void add_import_command(CLI::App& tasks, command_action& action) {
       ->required();
   command->add_option("--out", options->out, "folder to which task files are written")
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "limit on processor time per file, in seconds")
+  command
+      ->add_option("--seconds", importing.seconds, "limit on processor time per file, in seconds")
       ->capture_default_str()
       ->check(CLI::Range(1, 3600));
-  command->add_option("--megabytes", options->megabytes, "limit on memory per file, in MiB")
+  command->add_option("--megabytes", importing.megabytes, "limit on memory per file, in MiB")
       ->capture_default_str()
       ->check(CLI::Range(64, 1 << 20));
-  command->add_flag("--vary-constants", options->varies_constants,
+  command->add_flag("--vary-constants", importing.varies_constants,
                     "draw parameters that a file sets to one value near that value, so that a "
                     "variant cannot leave them out");
   command
-      ->add_option("--precision", options->precision,
+      ->add_option("--precision", importing.precision,
                    "strict, or relaxed: tasks admit TF32, and their tolerances are wider")
       ->capture_default_str()
       ->check(CLI::IsMember({"strict", "relaxed"}));
   command
-      ->add_option("--dtype", options->dtype,
+      ->add_option("--dtype", importing.dtype,
                    "cast floating-point parameters and inputs to bfloat16 or float16")
       ->check(CLI::IsMember({"bfloat16", "float16"}));
   command->add_flag("--force", options->replaces,

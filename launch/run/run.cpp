@@ -1,6 +1,5 @@
 #include "launch/run/run.hpp"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -39,23 +38,6 @@ namespace {
 // checkpoints of two. Launchers leave a process 30 s.
 constexpr auto stop_limit = std::chrono::seconds(25);
 
-// Writing to what is gone, or beyond the limit on file sizes, fails like writing to a full disk.
-void ignore_signals_of_writes() {
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
-}
-
-// Finds where a run goes on, on a thread that lets messages pass: RocksDB's threads start when a
-// process first opens a pool, with the priority of that thread.
-run_folder::resume_point find_resume_point(const run_folder& folder,
-                                           const std::function<void(const std::string&)>& say) {
-  const auto find = [&] {
-    let_messages_pass(thread_work::run);
-    return folder.find_resume_point(say);
-  };
-  return std::async(std::launch::async, find).get();
-}
-
 class run_process {
  public:
   run_process(const configuration& c, const run_options& o) : c_(c), options_(o) {
@@ -64,6 +46,9 @@ class run_process {
   }
 
   int execute() {
+    if (c_.policy.kind == "none")
+      throw format_error(c_.file.string(), 0, "policy.kind",
+                         "is 'none', and a run needs a policy (`hone serve` needs none)");
     if (options_.dry_run) return describe(check_start(c_, core_wait(options_.waits_for_cores)));
     task_table loaded = load_tasks(c_);
     start_findings found;
@@ -82,7 +67,7 @@ class run_process {
     prepare_policy(*tasks, *prompts, documents);
     catch_stop_signals();
     ignore_signals_of_writes();
-    auto devices = plan_own_devices();
+    auto devices = plan_head_devices(c_, options_.waits_for_cores);
     view_.expect(
         work_of_stages(c_, *tasks, std::max<std::size_t>(1, device_types_of(devices).size())));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
@@ -93,22 +78,18 @@ class run_process {
                                        std::chrono::milliseconds(c_.node.silence_ms)});
     caf::scoped_actor supervisor(system);
     run_parts parts = {
-        .settings = c_,
-        .folder = *folder_,
+        .head = head_of(from, tasks, devices),
         .from = from,
-        .tasks = tasks,
         .prompts = prompts,
-        .devices = devices,
         .corpus_groups =
             make_corpus_groups(documents, *tasks, device_types_of(devices), c_.corpus.timed),
         .stream_excludes = excluded,
         .corpus_awaits_nodes = devices.empty() && !documents.empty(),
-        .on_new_type = [me = caf::actor(supervisor.ptr())](
-                           const std::string& type) { caf::anon_send(me, corpus_atom_v, type); },
-        .log = say,
-        .show = [this](const node_snapshot& snapshot) { show(snapshot); },
         .metrics = [&metrics](const version_record& version,
                               const learned_step& step) { metrics.write(version, step); },
+    };
+    parts.head.on_new_type = [me = caf::actor(supervisor.ptr())](const std::string& type) {
+      caf::anon_send(me, corpus_atom_v, type);
     };
     run_actors actors = start_run_actors(system, parts, supervisor);
     parts.corpus_groups = {};  // the pool's mailbox has them
@@ -116,7 +97,8 @@ class run_process {
     const int code = wait(system, supervisor, actors, [&](const std::string& type) {
       const auto groups = make_corpus_groups(documents, *tasks, {type}, c_.corpus.timed);
       caf::anon_send(actors.learner, corpus_atom_v, type, std::uint64_t{groups.size()});
-      for (const group_record& group : groups) supervisor->send(actors.pool, submit_atom_v, group);
+      for (const group_record& group : groups)
+        supervisor->send(actors.head.pool, submit_atom_v, group);
     });
     std::cout.flush();
     // The folder stays locked until the process closes the pool's files.
@@ -124,6 +106,30 @@ class run_process {
   }
 
  private:
+  head_parts head_of(const run_folder::resume_point& from,
+                     const std::shared_ptr<const task_table>& tasks,
+                     const std::vector<planned_device>& devices) {
+    const curriculum_options& plan = c_.learner.plan;
+    pool_actor_options pool = c_.pool;
+    pool.draws.step_groups =
+        static_cast<std::size_t>(std::max(plan.self_supervised.groups, plan.contrastive.groups));
+    pool.draws.first_place = from.next_version * pool.draws.step_groups;
+    return {
+        .settings = c_,
+        .folder = *folder_,
+        .tasks = tasks,
+        .devices = devices,
+        .pool = pool,
+        .scored_device_types = from.scored_device_types,
+        .needs_baselines = needs_baselines(plan.contrastive.reward),
+        // Endpoints have limits of their own, which one generator keeps.
+        .setup = c_.policy.kind != "endpoint" ? make_generator_setup(c_) : generator_setup_record(),
+        .on_new_type = {},
+        .log = [this](const std::string& line) { view_.message(line); },
+        .show = [this](const node_snapshot& snapshot) { show(snapshot); },
+    };
+  }
+
   // Returns the documents of the corpus that are judged. The rest of it is not kept: a large corpus
   // takes gigabytes.
   std::vector<corpus_document> take_documents(const task_table& tasks,
@@ -139,7 +145,7 @@ class run_process {
   run_folder::resume_point find_begin(const std::function<void(const std::string&)>& say) {
     run_folder::resume_point from;
     if (options_.resume) from = find_resume_point(*folder_, say);
-    refuse_to_mix(from.scored_device_types);
+    refuse_to_mix(c_, *folder_, from.scored_device_types);
     if (options_.more_contrastive_steps > 0) extend_contrastive_stage(from);
     return from;
   }
@@ -168,26 +174,6 @@ class run_process {
       view_.message(
           "this node has no compilers (node.compilers = 0): variants wait until a node with "
           "compilers joins");
-  }
-
-  // Refuses devices that are simulated where the pool's scores are real, or the other way round.
-  void refuse_to_mix(const std::set<std::string>& scored_device_types) const {
-    device_kinds kinds = kinds_of(scored_device_types);
-    for (const std::string& device : c_.node.devices)
-      (is_simulated(device) ? kinds.has_simulated : kinds.has_real) = true;
-    if (kinds.has_real && kinds.has_simulated && !c_.node.options.mixes_simulation)
-      throw std::runtime_error(
-          folder_->path().string() +
-          ": the run's scores are from simulated devices, which make them up, and its devices are "
-          "real, or the other way round (node.mix_simulated = true allows it, to test a system)");
-  }
-
-  std::vector<planned_device> plan_own_devices() const {
-    return plan_devices(c_.node.devices, {.node = "node 0",
-                                          .share_cores = c_.node.share_cores,
-                                          .baselines = c_.node.baselines,
-                                          .simulated = c_.simulated,
-                                          .begin_to_wait = core_wait(options_.waits_for_cores)});
   }
 
   void prepare_policy(const task_table& tasks, const prompt_template& prompts,
@@ -314,10 +300,10 @@ class run_process {
     }
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    supervisor->request(actors.telemetry, timeouts::last_status_round, finish_atom_v)
+    supervisor->request(actors.head.telemetry, timeouts::last_status_round, finish_atom_v)
         .receive([](done_atom) {}, [](const caf::error&) {});
-    actors.door.reset();  // a node that came now would not hear of the end
-    supervisor->request(actors.node, timeouts::goodbye, stop_atom_v)
+    actors.head.door.reset();  // a node that came now would not hear of the end
+    supervisor->request(actors.head.node, timeouts::goodbye, stop_atom_v)
         .receive([](done_atom) {}, [](const caf::error&) {});
     return report(seconds);
   }
@@ -326,7 +312,7 @@ class run_process {
     view_.message(
         "stopping: what the policy has learned so far is committed after the current update; a "
         "second signal ends the run at once");
-    caf::anon_send(actors.pool, stop_atom_v);
+    caf::anon_send(actors.head.pool, stop_atom_v);
     for (const generator_actor& generator : actors.generators)
       caf::anon_send(generator, stop_atom_v);
     caf::anon_send(actors.learner, stop_atom_v);

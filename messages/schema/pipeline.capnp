@@ -54,6 +54,12 @@ struct JobHeader {
 
   screened @12 :Bool;
   # The measurement is a screening: shorter, less precise and never confirmed.
+
+  task @13 :Task.Task;
+  # The task, with the bytes of its data files, if it was handed in late: nodes do not have it.
+
+  client @14 :Text;                           # whose job it is; empty: the run's
+  priority @15 :UInt8;                        # jobs of a higher priority go first
 }
 
 struct CompileJob {

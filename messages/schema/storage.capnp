@@ -32,6 +32,8 @@ struct PendingWork {
   wanted @4 :UInt32;                          # number of measurements, the existing ones included
   groups @5 :List(Identity.Id) $Identity.required;  # groups that wait for the result
   population @6 :UInt32;                      # population that the variant joins if it is ok
+  client @7 :Text;                            # whose job it is; empty: the run's
+  priority @8 :UInt8;
 }
 
 struct RolloutPlace {

@@ -12,6 +12,7 @@ struct Task {
   dataFiles @3 :List(DataFile);
   heldOut @4 :Bool;                           # the run only evaluates it
   isSample @5 :Bool;                          # of the stream: only documents are judged
+  isLate @6 :Bool;                            # handed in by a client: it travels with its jobs
 
   struct DataFile {
     name @0 :Text $Identity.required;         # as the task file names it

@@ -23,6 +23,24 @@ struct ScoredGroup {
   }
 }
 
+struct Judgement {
+  # What is known of a group that a client handed in.
+  groupId @0 :Identity.Id $Identity.required;
+  state @1 :State;
+  taskId @2 :Identity.Id $Identity.required;
+  submittedMs @3 :UInt64;                     # Unix time in ms
+  results @4 :List(Pipeline.Evaluation) $Identity.required;
+  # State done: one per rollout, in the order of the rollouts. Otherwise none.
+
+  client @5 :Text;                            # who handed it in
+
+  enum State {
+    waiting @0;
+    done @1;
+    withdrawn @2;                             # by the client, or because it expired
+  }
+}
+
 struct TrainingBatch {
   id @0 :Identity.Id $Identity.required;
   stage @1 :Variant.Stage;

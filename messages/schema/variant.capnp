@@ -12,6 +12,7 @@ enum Stage {
   contrastive @2;
   comparison @3;
   validation @4;                              # of draws alone: held-out tasks, during other stages
+  service @5;                                 # of draws alone: programs that a client handed in
 }
 
 struct Variant {
@@ -26,6 +27,7 @@ struct Variant {
   cuda @3 :Text;                              # empty: no cuda block
   python @4 :Text;
   problem @5 :Text;                           # why the document does not parse; empty: it parses
+  isUnsupported @6 :Bool;                     # with a problem: Hone cannot judge what it may do
 }
 
 struct Exemplar {
@@ -121,10 +123,20 @@ struct RolloutGroup {
   screened @10 :Bool;
   # The variants are screened: verified in full and measured briefly. The pool sets it.
 
+  request @11 :Request;                       # of a client; absent for all other groups
+
   enum Origin {
     policy @0;
     corpus @1;
     comparison @2;                            # of a comparison or validation: judged afresh, never
                                               # trained on
+    service @3;                               # of a client of `hone serve`
+  }
+
+  struct Request {
+    # What a client wants besides the judgement.
+    client @0 :Text;                          # its name; jobs of several clients take turns
+    priority @1 :UInt8;                       # jobs of a higher priority go first
+    expiresMs @2 :UInt64;                     # Unix time in ms at which nobody waits; 0: never
   }
 }

@@ -45,7 +45,8 @@ std::int64_t steps_of(const curriculum_options& plan, Stage stage) {
       return plan.contrastive.steps;
     case Stage::COMPARISON:
       return 1;
-    case Stage::VALIDATION:  // no stage of a curriculum
+    case Stage::VALIDATION:  // no stages of a curriculum
+    case Stage::SERVICE:
       break;
   }
   return 0;

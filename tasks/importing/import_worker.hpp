@@ -29,6 +29,9 @@ class import_worker {
     std::filesystem::path python;
     std::filesystem::path program;  // serve.py
     std::string folder;             // where modules run
+    // Folders that modules may read besides it and what Python needs, such as their own. Limits
+    // nothing on kernels without Landlock.
+    std::vector<std::filesystem::path> readable{};
     int seconds = 60;               // of processor time for one file
     std::uint64_t bytes = 0;        // of address space beyond what the process has loaded
     bool varies_constants = false;  // parameters that a file sets to one value are drawn near it
@@ -39,17 +42,34 @@ class import_worker {
   };
   explicit import_worker(settings chosen) : settings_(std::move(chosen)) {}
 
+  // What a file with a ModelNew became.
+  struct translated_program {
+    std::string error;               // empty: it was translated; else why not, in a sentence
+    bool is_unreadable = false;      // it is not Python, or has no ModelNew
+    std::string document;            // with the text of `forward`, and of `prepare` if it needs one
+    std::vector<std::string> notes;  // what the document does otherwise than the file
+  };
+  // Translates a file with a ModelNew, which consists of PyTorch's operators, into a document for a
+  // task. `module`: the source of the task's module. `parameters`: the names of the task's
+  // parameters. `name`: what the document calls the file. As import() otherwise.
+  translated_program translate(const std::filesystem::path& file, const std::string& module,
+                               const std::vector<std::string>& parameters, const std::string& name);
+
   // Whatever the module does, this comes back soon after its time is up. Throws std::system_error
   // where no process can be started.
   imported_module import(const std::filesystem::path& file, const std::string& task_name);
 
  private:
+  struct answer;
   void start();
   void send(const nlohmann::json& message);
+  // Sends a request about a file and returns the answer, with an error if there is none.
+  answer ask(const std::filesystem::path& file, nlohmann::json request);
   // Ends the process, which may be in any state, and returns the reason.
-  imported_module fail(const std::string& why);
+  answer fail(const std::string& why);
 
   settings settings_;
+  std::uint64_t loaded_bytes_ = 0;  // address space of the process when it was ready
   child_process process_;
   line_connection connection_;
 };

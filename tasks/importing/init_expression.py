@@ -46,11 +46,13 @@ class RecordedExpression:
     """Prints recorded calls as an expression over one draw.
 
     drawn: the Call that draws, or None. source: the expression that is printed in its place.
-    shape: that of the whole expression, whose extents above 2 are printed as sizes of x.
+    shape: that of the whole expression, whose extents above 2 are printed as sizes of x. varies: a
+    function that returns True for a Call whose values are not printed as a constant, even if all
+    are equal.
     """
 
-    def __init__(self, drawn, source, shape):
-        self.drawn, self.source = drawn, source
+    def __init__(self, drawn, source, shape, varies=lambda call: False):
+        self.drawn, self.source, self.varies = drawn, source, varies
         self.extents = {
             extent: f"x.size({i})" for i, extent in reversed(list(enumerate(shape))) if extent > 2
         }
@@ -76,7 +78,7 @@ class RecordedExpression:
         """Returns a call as an expression; see text_of."""
         if call.name in ("copy_",):
             return self.show(call.args[1])
-        level = constant_of(call)
+        level = None if self.varies(call) else constant_of(call)
         if level is not None:
             shape = ", ".join(self.extents.get(n, str(n)) for n in call.shape)
             return f"torch.full([{shape}], {number(level)}, dtype={call.dtype})"

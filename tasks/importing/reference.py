@@ -51,6 +51,50 @@ def writes_back(node):
     )
 
 
+def written_by(node):
+    """Returns the nodes whose tensors a call writes into."""
+    return [n for argument, n in aliased_arguments(node) if argument.alias_info.is_write]
+
+
+def aliased_arguments(node):
+    """Returns the arguments of a call whose memory its results may share, with their nodes."""
+    schema = node.target._schema.arguments
+    given = {a.name: value for a, value in zip(schema, node.args)} | node.kwargs
+    return [
+        (argument, other)
+        for argument in schema
+        if argument.alias_info is not None and argument.name in given
+        for other in torch.utils._pytree.tree_leaves(given[argument.name])
+        if isinstance(other, torch.fx.Node)
+    ]
+
+
+def shared_memory(graph):
+    """Returns a number for each node of a graph: the same if their tensors may share memory.
+
+    The results of a block, and of an operator that is not one of ATen's, share it with all
+    arguments.
+    """
+    number = {}
+
+    def same(a, b):
+        if number[a] != number[b]:
+            old, new = number[a], number[b]
+            for node, value in number.items():
+                if value == old:
+                    number[node] = new
+
+    for i, node in enumerate(graph.nodes):
+        number[node] = i
+        if isinstance(node.target, torch._ops.OpOverload):
+            others = [other for _, other in aliased_arguments(node)]
+        else:
+            others = node.all_input_nodes
+        for other in others:
+            same(node, other)
+    return number
+
+
 def scalar(value):
     """Returns a tensor without dimensions as an expression."""
     # torch.tensor() of a Python number has only the precision of float32 in TorchScript.
@@ -143,17 +187,32 @@ class Reference:
 
     @staticmethod
     def live_nodes(graph, results):
-        """Returns the nodes that a result or a write depends on, and the writes."""
-        live = set(results)
-        for node in reversed(graph.nodes):
-            is_write = (
-                isinstance(node.target, torch._ops.OpOverload)
-                and node.target._schema.is_mutable
-                and not writes_back(node)
-            )
-            if is_write or node in live or isinstance(node.target, torch._ops.HigherOrderOperator):
-                live.add(node)
-                live.update(node.all_input_nodes)
+        """Returns the nodes that a result depends on.
+
+        A write counts if an argument of the module, or a tensor that a live node uses, may share
+        memory with what it writes.
+        """
+        memory = shared_memory(graph)
+        live, touched = set(), {memory[n] for n in graph.nodes if n.op == "placeholder"}
+
+        def add(nodes):
+            live.update(nodes)
+            touched.update(memory[n] for n in nodes)
+
+        add(results)
+        before = -1
+        while len(live) > before:  # an earlier pass may have missed a write to what is live now
+            before = len(live)
+            for node in reversed(graph.nodes):
+                is_write = (
+                    isinstance(node.target, torch._ops.OpOverload)
+                    and node.target._schema.is_mutable
+                    and not writes_back(node)
+                    and any(memory[n] in touched for n in written_by(node))
+                )
+                is_block = isinstance(node.target, torch._ops.HigherOrderOperator)
+                if is_write or is_block or node in live:
+                    add([node, *node.all_input_nodes])
         return live
 
     def show(self, value):

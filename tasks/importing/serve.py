@@ -3,15 +3,21 @@
 This process has torch loaded and warm, which saves its start in every fork (doc/decisions/011).
 
 The first line on standard input is {"filter": a seccomp program in hexadecimal digits}, which
-confines the forked processes. Every further line is a request, a JSON object:
+confines the forked processes. The first line on standard output is {"is_ready": true}. Every
+further line on standard input is a request, a JSON object:
 
 path, name: the module's file and the task's name.
 seconds: the limit on processor time.
-bytes: the limit on address space beyond that of this process.
+bytes: the limit on address space.
 varies_constants, is_relaxed, dtype: see import_module.Importer.
 
+A request to translate a file with a ModelNew (translation.py) has these in place of the last line:
+
+module, parameters: the source of the task's module, and the names of the task's parameters.
+
 The answer on standard output is a line of JSON, {"text", "data_bytes", "operators", "notes",
-"checked"} or {"error", "data_bytes"}, followed by `data_bytes` bytes.
+"checked"}, {"text", "notes", "data_bytes"} or {"error", "is_unreadable", "data_bytes"}, followed by
+`data_bytes` bytes. A file is unreadable if it is not Python or does not define what it has to.
 """
 
 import ctypes
@@ -41,9 +47,7 @@ def confine(request, rules):
     program and signal no process. Raises OSError if it cannot be confined.
     """
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    with open("/proc/self/statm") as f:
-        loaded = int(f.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (loaded + request["bytes"],) * 2)
+    resource.setrlimit(resource.RLIMIT_AS, (request["bytes"],) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (int(request["seconds"]), int(request["seconds"]) + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if rules:
@@ -56,15 +60,21 @@ def confine(request, rules):
 
 
 def import_one(request):
-    """Returns the result of Importer.import_file, or {"error": why the file is not imported}."""
+    """Returns the result of Importer.import_file or translate, or {"error": why there is none}."""
     from import_module import Importer
-    from source_file import TOO_MUCH_MEMORY, Failure
+    from source_file import TOO_MUCH_MEMORY, Failure, Unreadable
 
     # The module may import files beside it; installed packages come first.
     sys.path.append(os.path.dirname(request["path"]))
     try:
         with open(request["path"], encoding="utf-8-sig") as f:
             source = f.read()
+        if "module" in request:
+            from translation import translate
+
+            return translate(
+                source, request["path"], request["module"], request["parameters"], request["name"]
+            )
         return Importer(
             source,
             request["path"],
@@ -73,6 +83,8 @@ def import_one(request):
             is_relaxed=request["is_relaxed"],
             dtype=request["dtype"],
         ).import_file()
+    except Unreadable as failure:
+        return {"error": str(failure), "is_unreadable": True}
     except Failure as failure:
         return {"error": str(failure)}
     except UnicodeDecodeError:
@@ -174,6 +186,7 @@ def warm_up():
     import import_module
     import recurrent
     import torch._decomp
+    import torch.utils.cpp_extension  # which looks for CUDA's compiler when it is loaded
 
     recurrent.replace_rules()
     text = (
@@ -199,6 +212,8 @@ def main():
     os.dup2(2, 1)
     os.set_inheritable(answers.fileno(), False)
     warm_up()
+    answers.write(b'{"is_ready": true}\n')
+    answers.flush()
     rules = b""
     for line in sys.stdin:
         request = json.loads(line)

@@ -25,6 +25,10 @@ class Failure(Exception):
     """A file cannot be imported; the message says why, in a sentence for the file's author."""
 
 
+class Unreadable(Failure):
+    """A file is not Python, or does not define what it has to."""
+
+
 def reason(error, path):
     """Returns an exception in one line, with the line of the file `path` if that is known."""
     text = re.sub(r"\s+", " ", str(error)).strip()
@@ -111,14 +115,16 @@ class SourceFile:
     exceptions of the file's code through; `doing` turns these into Failure.
     """
 
+    required = ("Model", "get_inputs", "get_init_inputs")  # names that the file has to define
+
     def __init__(self, text, path, factor=1):
         self.text, self.path, self.draws, self.own_inputs = text, path, [], 0
         try:
             tree = ast.parse(text, path)
         except SyntaxError as error:
-            raise Failure(f"line {error.lineno}: it is not valid Python: {error.msg}") from None
+            raise Unreadable(f"line {error.lineno}: it is not valid Python: {error.msg}") from None
         except (ValueError, RecursionError, MemoryError) as error:
-            raise Failure(f"it is not valid Python: {error}") from None
+            raise Unreadable(f"it is not valid Python: {error}") from None
         if factor > 1:
             tree = SmallerNumbers(factor).visit(tree)
         replace_device_calls()
@@ -146,9 +152,9 @@ class SourceFile:
                 torch.export.register_dataclass(
                     value, serialized_type_name=f"{value.__qualname__}@{id(value)}"
                 )
-        missing = [n for n in ("Model", "get_inputs", "get_init_inputs") if n not in self.names]
+        missing = [n for n in self.required if n not in self.names]
         if missing:
-            raise Failure(f"it defines no {' and no '.join(missing)}")
+            raise Unreadable(f"it defines no {' and no '.join(missing)}")
 
     @contextlib.contextmanager
     def doing(self, what):

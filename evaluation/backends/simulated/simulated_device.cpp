@@ -5,6 +5,7 @@
 
 #include "evaluation/judge/random_values.hpp"
 #include "evaluation/judge/statistics.hpp"
+#include "messages/clock.hpp"
 #include "messages/ids.hpp"
 #include "messages/versions.hpp"
 
@@ -37,6 +38,7 @@ class simulated_device final : public device {
 
   record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job, const task& /*t*/,
                                       std::uint64_t seed) override {
+    const std::uint64_t started_ms = unix_ms();
     wait_us(options_.measure_us);
     random_stream fate = fate_of(job.getHeader().getVariantId());
     (void)fate.uniform();  // skips the number that verify() draws
@@ -69,6 +71,7 @@ class simulated_device final : public device {
     m->setToolchain("simulated");
     m->setJudgeVersion(judge_version);
     m->setMeasureMs(static_cast<double>(options_.measure_us) / 1e3);
+    m->setStartedMs(started_ms);
     return m.finish();
   }
 

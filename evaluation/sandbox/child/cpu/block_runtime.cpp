@@ -67,9 +67,9 @@ struct warp {
   std::array<buffer, warp_size + 1> results{};
   std::array<std::uint64_t, warp_size> offered{};    // each lane's value
   std::array<unsigned char, warp_size> result_of{};  // the buffer that each lane holds
-  std::array<unsigned, warp_size> masks{};           // lanes that take part in each lane's operation
-  unsigned waiting = 0;                              // lanes whose operation is incomplete
-  unsigned finished = 0;                             // lanes that have returned
+  std::array<unsigned, warp_size> masks{};  // lanes that take part in each lane's operation
+  unsigned waiting = 0;                     // lanes whose operation is incomplete
+  unsigned finished = 0;                    // lanes that have returned
 
   void reset() {
     waiting = finished = 0;

@@ -1,0 +1,5 @@
+"""Refused: the class has another name."""
+
+
+class Model:
+    pass
