@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <new>
@@ -12,6 +13,7 @@
 #include "launch/version.hpp"
 #include "messages/plain_message.hpp"
 #include "policy/policy_device.hpp"
+#include "process/inspection.hpp"
 
 namespace {
 
@@ -107,6 +109,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (std::getenv("HONE_INSPECTABLE") == nullptr) hone::forbid_inspection();
   keep_freed_memory();
   hone::set_policy_environment();
   const int code = run(argc, argv);

@@ -23,14 +23,17 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
   result["judge_version"] = e.getJudgeVersion();
   result["measured"] = e.getMeasurements().size();
   result["cached"] = was_known_before(e, submitted_ms);
-  // What is not conclusive says nothing of the program: nobody should train on it.
-  result["conclusive"] = !is_inconclusive(e.getOutcome()) && view(e.getKind()) != unsupported_kind;
+  result["conclusive"] = is_conclusive(e);
   result["speedup_over"] = speedups_over_baselines(e);
   if (!has_details) result.erase("measurements");
   return result;
 }
 
 }  // namespace
+
+bool is_conclusive(const schema::Evaluation::Reader& e) {
+  return !is_inconclusive(e.getOutcome()) && view(e.getKind()) != unsupported_kind;
+}
 
 http_response response(unsigned status, const ordered_json& body) {
   return {status, one_line(body) + "\n"};

@@ -12,6 +12,9 @@ namespace hone {
 
 // What `hone serve` answers (doc/serving.md).
 
+// False of a result that says nothing of the program, so that nobody should learn from it.
+bool is_conclusive(const schema::Evaluation::Reader& e);
+
 http_response response(unsigned status, const nlohmann::ordered_json& body);
 http_response refusal(const bad_request& why);
 // `task`: the name of the judged task. `has_details`: with all measurements.

@@ -1,23 +1,21 @@
 #include "launch/serve/judge_api.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "actors/device_shares.hpp"
-#include "actors/error_text.hpp"
 #include "launch/serve/answers.hpp"
 #include "launch/serve/kernelgym.hpp"
+#include "launch/serve/kernrl.hpp"
+#include "launch/serve/paths.hpp"
 #include "launch/version.hpp"
 #include "messages/parse_number.hpp"
 #include "messages/versions.hpp"
-#include "network/address.hpp"
 #include "network/identity.hpp"
 
 namespace hone {
 namespace {
 
-using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char* anonymous = "anonymous";
@@ -26,6 +24,11 @@ constexpr std::size_t max_listed = 1000;
 
 bad_request unavailable(const std::string& why) { return {503, "unavailable", why}; }
 bad_request not_found(const std::string& what) { return {404, "not_found", what}; }
+
+// Answers a request of HTTP with a refusal.
+auto refusing(const http_server::reply& reply) {
+  return [reply](const bad_request& why) { reply(refusal(why)); };
+}
 
 group_id parse_group_id(const std::string& text) {
   const auto parsed = parse_hex_id(text);
@@ -88,35 +91,6 @@ const std::vector<judge_api::route>& judge_api::routes() {
   return all;
 }
 
-namespace {
-
-std::vector<std::string> split_path(const std::string& path) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 1; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    parts.push_back(path.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-// Returns the parts that the pattern leaves open, or nullopt if the path is another one.
-std::optional<std::vector<std::string>> match(const std::vector<std::string>& pattern,
-                                              const std::vector<std::string>& path) {
-  if (pattern.size() != path.size()) return std::nullopt;
-  std::vector<std::string> open;
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    if (pattern[i] == "*") {
-      open.push_back(path[i]);
-    } else if (pattern[i] != path[i]) {
-      return std::nullopt;
-    }
-  }
-  return open;
-}
-
-}  // namespace
-
 judge_api::judge_api(caf::actor_system& system, pool_actor pool, served_tasks& tasks,
                      bearer_tokens* tokens, service_limits limits)
     : system_(system),
@@ -143,25 +117,50 @@ std::string judge_api::choose_device_type(const std::string& wanted) const {
                     "the server has no device '" + wanted + "'; it has " + known);
 }
 
+std::string judge_api::client_of(const http_request& request) const {
+  if (tokens_ == nullptr) {
+    refuse_other_hosts(request);
+    return anonymous;
+  }
+  const auto client = tokens_->find_client(request.token);
+  if (!client)
+    throw bad_request(401, "unauthorized", "the bearer token is missing or not a client's");
+  return *client;
+}
+
+http_server::conversation judge_api::open_conversation(const http_request& request) {
+  if (request.path != "/ws") return nullptr;
+  kernrl_episode::services of;
+  try {
+    const std::string client = client_of(request);
+    of.device_type = choose_device_type("");
+    of.find = [self = shared_from_this()](const std::string& wanted) {
+      return self->tasks_.find_like(wanted);
+    };
+    of.judge = [self = shared_from_this(), client](const judge_request& asked, const taker& done,
+                                                   const refuser& refused) {
+      self->serve(asked, client, done, refused);
+    };
+  } catch (const bad_request&) {
+    return nullptr;  // handle() says why
+  }
+  return [episode = std::make_shared<kernrl_episode>(std::move(of))](
+             const std::string& message, const http_server::message_reply& reply) {
+    episode->handle(message, reply);
+  };
+}
+
 void judge_api::handle(const http_request& request, const http_server::reply& reply) {
   try {
     if (request.path == "/healthz" || request.path == "/health")
       return reply(response(200, {{"status", "ok"}}));
-    call c{request, anonymous, {}, reply};
-    if (tokens_ == nullptr) {
-      refuse_other_hosts(request);
-    } else {
-      const auto client = tokens_->find_client(request.token);
-      if (!client)
-        throw bad_request(401, "unauthorized", "the bearer token is missing or not a client's");
-      c.client = *client;
-    }
+    call c{request, client_of(request), {}, reply};
     if (!request.body.empty() && request.content_type != "application/json")
       throw bad_request(415, "bad_request", "the body has to be of type application/json");
     const std::vector<std::string> path = split_path(request.path);
     bool is_known = false;
     for (const route& one : routes()) {
-      auto open = match(one.path, path);
+      auto open = match_path(one.path, path);
       is_known = is_known || open.has_value();
       if (!open || request.method != one.method) continue;
       c.parts = *std::move(open);
@@ -177,13 +176,13 @@ void judge_api::handle(const http_request& request, const http_server::reply& re
   }
 }
 
-void judge_api::with_task(const task_reference& reference, const http_server::reply& reply,
+void judge_api::with_task(const task_reference& reference, const refuser& refuse,
                           const std::function<void(const served_tasks::late_task&)>& use) {
-  const auto guarded = [reply, use](const served_tasks::late_task& found) {
+  const auto guarded = [=](const served_tasks::late_task& found) {
     try {
       use(found);
     } catch (const bad_request& refused) {
-      reply(refusal(refused));
+      refuse(refused);
     }
   };
   if (!reference.named.empty()) {
@@ -191,63 +190,64 @@ void judge_api::with_task(const task_reference& reference, const http_server::re
     if (t == nullptr) throw not_found("there is no task '" + reference.named + "'");
     return guarded({t, {}});
   }
-  tasks_.make(reference, [self = shared_from_this(), reply, guarded](
-                             const served_tasks::late_task& made, const bad_request* refused) {
-    if (refused != nullptr) return reply(refusal(*refused));
+  const auto self = shared_from_this();
+  tasks_.make(reference, [=](const served_tasks::late_task& made, const bad_request* refused) {
+    if (refused != nullptr) return refuse(*refused);
     if (self->tasks_.find(to_string(made.made->id)) != nullptr) return guarded(made);
-    self->system_.spawn([self, reply, guarded, made](caf::event_based_actor* storing) {
+    self->system_.spawn([=](caf::event_based_actor* storing) {
       storing
           ->request(self->pool_, caf::infinite, submit_atom_v,
                     to_record(*made.made, task_role::late))
           .then(
-              [self, guarded, made](done_atom) {
+              [=](done_atom) {
                 self->tasks_.keep(made.made);
                 guarded(made);
               },
-              [reply](const caf::error&) { reply(refusal(unavailable("the server is ending"))); });
+              [=](const caf::error&) { refuse(unavailable("the server is ending")); });
     });
   });
 }
 
 judge_api::presenter judge_api::present(bool has_details) {
-  return [self = shared_from_this(), has_details](const judgement_record& known) {
+  const auto self = shared_from_this();
+  return [=](const judgement_record& known) {
     return judgement_response(known, self->name_of_task(known), has_details);
   };
 }
 
 void judge_api::judge(const call& c) {
   const judge_request asked = parse_judge_request(parse_body(c.request.body));
-  serve(asked, c, present(asked.has_details));
+  const http_server::reply reply = c.reply;
+  const presenter show = present(asked.has_details);
+  const taker take = [=](const judgement_record& known) { reply(show(known)); };
+  serve(asked, c.client, take, refusing(reply));
 }
 
-void judge_api::serve(const judge_request& asked, const call& c, const presenter& show) {
+void judge_api::serve(const judge_request& asked, const std::string& client, const taker& take,
+                      const refuser& refuse) {
   const auto self = shared_from_this();
-  const std::string client = c.client;
-  const http_server::reply reply = c.reply;
-  with_task(asked.task, reply, [=](const served_tasks::late_task& found) {
+  with_task(asked.task, refuse, [=](const served_tasks::late_task& found) {
     self->tasks_.translate(
         found.made, asked.programs,
         [=](const std::vector<asked_program>& programs, const bad_request* refused) {
-          if (refused != nullptr) return reply(refusal(*refused));
+          if (refused != nullptr) return refuse(*refused);
           judge_request readable = asked;
           readable.programs = programs;
           try {
-            self->submit(readable, client, found.made, show, reply);
+            self->submit(readable, client, found.made, take, refuse);
           } catch (const bad_request& why) {
-            reply(refusal(why));
+            refuse(why);
           }
         });
   });
 }
 
 void judge_api::submit(const judge_request& asked, const std::string& client, const found_task& t,
-                       const presenter& show, const http_server::reply& reply) {
+                       const taker& take, const refuser& refuse) {
   const group_record group = make_group(asked, client, *t, choose_device_type(asked.device_type));
   const std::size_t programs = asked.programs.size();
   admissions_.admit(client, programs);
-  const auto fail = [reply](const caf::error&) {
-    reply(refusal(unavailable("the server is ending")));
-  };
+  const auto fail = [refuse](const caf::error&) { refuse(unavailable("the server is ending")); };
   const auto self = shared_from_this();
   const std::uint32_t wait = milliseconds(asked.wait_s);
   system_.spawn([=](caf::event_based_actor* asking) {
@@ -257,7 +257,7 @@ void judge_api::submit(const judge_request& asked, const std::string& client, co
               const group_id id(group->getId());
               self->follow(id, client, programs);
               asking->request(self->pool_, caf::infinite, judge_atom_v, id.high, id.low, wait)
-                  .then([=](const judgement_record& known) { reply(show(known)); }, fail);
+                  .then(take, fail);
             },
             [=](const caf::error& error) {
               self->admissions_.release(client, programs);
@@ -322,8 +322,11 @@ void judge_api::withdraw(const call& c) {
 
 void judge_api::evaluate(const call& c) {
   const judge_request asked = parse_evaluation(parse_body(c.request.body));
-  serve(asked, c,
-        [id = asked.id](const judgement_record& known) { return evaluation_result(known, id); });
+  const http_server::reply reply = c.reply;
+  const taker take = [=](const judgement_record& known) {
+    reply(evaluation_result(known, asked.id));
+  };
+  serve(asked, c.client, take, refusing(reply));
 }
 
 void judge_api::find_evaluation(const call& c) {
@@ -363,7 +366,7 @@ void judge_api::show_task(const call& c) {
 
 void judge_api::put_task(const call& c) {
   const task_reference reference = parse_task_reference(parse_body(c.request.body));
-  with_task(reference, c.reply, [reply = c.reply](const served_tasks::late_task& found) {
+  with_task(reference, refusing(c.reply), [reply = c.reply](const served_tasks::late_task& found) {
     ordered_json body = describe_task(*found.made);
     body["notes"] = found.notes;
     reply(response(200, body));

@@ -26,6 +26,8 @@ class judge_api : public std::enable_shared_from_this<judge_api> {
             service_limits limits);
 
   void handle(const http_request& request, const http_server::reply& reply);
+  // Begins an episode of kernrl for a WebSocket at /ws; null for any other request.
+  http_server::conversation open_conversation(const http_request& request);
   // A device of this type can judge from now on.
   void add_device_type(const std::string& name);
 
@@ -54,14 +56,19 @@ class judge_api : public std::enable_shared_from_this<judge_api> {
 
   using found_task = served_tasks::found_task;
   using presenter = std::function<http_response(const judgement_record&)>;
-  // Judges a request of the client; `show` makes the answer.
-  void serve(const judge_request& asked, const call& c, const presenter& show);
+  using taker = std::function<void(const judgement_record&)>;
+  using refuser = std::function<void(const bad_request&)>;
+  // Judges a request of a client, and calls one of the two.
+  void serve(const judge_request& asked, const std::string& client, const taker& take,
+             const refuser& refuse);
+  // Returns the name of the client. Throws bad_request.
+  std::string client_of(const http_request& request) const;
   // Passes the task of a reference on, which is stored then, or refuses the request.
-  void with_task(const task_reference& reference, const http_server::reply& reply,
+  void with_task(const task_reference& reference, const refuser& refuse,
                  const std::function<void(const served_tasks::late_task&)>& use);
   // Submits a request whose programs in Python are translated.
   void submit(const judge_request& asked, const std::string& client, const found_task& t,
-              const presenter& show, const http_server::reply& reply);
+              const taker& take, const refuser& refuse);
   // Gives the client its programs back when the group is judged.
   void follow(const group_id& group, const std::string& client, std::size_t programs);
   // Answers with a judgement of this client: after a request for it, or after it was withdrawn.

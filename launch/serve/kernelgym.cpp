@@ -31,10 +31,6 @@ std::string with_alias(const std::string& code, const std::string& name, const s
   return name == of ? code : code + "\n\n" + name + " = " + of + "\n";
 }
 
-bool is_conclusive(const schema::Evaluation::Reader& e) {
-  return !is_inconclusive(e.getOutcome()) && view(e.getKind()) != unsupported_kind;
-}
-
 std::string status_of(const judgement_record& known) {
   using State = schema::Judgement::State;
   if (known->getState() == State::WAITING) return "processing";

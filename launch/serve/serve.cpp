@@ -92,9 +92,10 @@ class server {
     options.listen = listen_;
     options.certificate = c_.serve.certificate;
     options.key = c_.serve.key;
-    const http_server http(options, [api](const http_request& request, const auto& reply) {
-      api->handle(request, reply);
-    });
+    const http_server http(
+        options,
+        [api](const http_request& request, const auto& reply) { api->handle(request, reply); },
+        [api](const http_request& request) { return api->open_conversation(request); });
     announce(http.address(), late.size());
     const int code = wait(system, supervisor, *api);
     std::cout.flush();

@@ -92,6 +92,16 @@ served_tasks::found_task served_tasks::find(const std::string& name_or_id) const
   return late == late_by_id_.end() ? nullptr : late->second;
 }
 
+served_tasks::found_task served_tasks::find_like(const std::string& text) const {
+  if (auto known = find(text)) return known;
+  const std::vector<found_task> all = list("", own_->all().size() + most_late_);
+  if (text.empty() && !all.empty()) return all[random_bits() % all.size()];
+  const auto found = std::find_if(all.begin(), all.end(), [&](const found_task& one) {
+    return one->name.find(text) != std::string::npos;
+  });
+  return found == all.end() ? nullptr : *found;
+}
+
 void served_tasks::keep(const found_task& late) {
   const std::lock_guard hold(lock_);
   if (own_->find(late->id) != nullptr) return;

@@ -38,6 +38,8 @@ class served_tasks {
   // Returns null if there is no task with this name or id. Of a name, the server's own task counts,
   // or else the first.
   found_task find(const std::string& name_or_id) const;
+  // Returns that task or else the first whose name has this text; any task for an empty text.
+  found_task find_like(const std::string& text) const;
   // Makes the task of a task file or a module, which takes seconds unless it is known, and passes
   // it on. Refuses what is too large, what Hone cannot read, and what is too much at a time.
   void make(const task_reference& reference, const taker& take);

@@ -7,6 +7,8 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
+#include <boost/beast/websocket.hpp>
+#include <boost/beast/websocket/ssl.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -88,7 +90,7 @@ tcp protocol_of(int socket) {
   return bound.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
 }
 
-http_request to_request(http::request<http::string_body>&& message) {
+http_request to_request(http::request<http::string_body> message) {
   http_request request;
   request.method = std::string(message.method_string());
   const auto target = message.target();
@@ -110,6 +112,7 @@ http_request to_request(http::request<http::string_body>&& message) {
 struct state : std::enable_shared_from_this<state> {
   http_server::options chosen;
   http_server::handler handle;
+  http_server::opener open_conversation;
   network_address address;
   asio::io_context context;
   asio::ssl::context tls{asio::ssl::context::tls_server};
@@ -119,6 +122,71 @@ struct state : std::enable_shared_from_this<state> {
 
   void open();
   void accept();
+};
+
+// A connection that has become a WebSocket.
+template <class Stream>
+class web_socket : public std::enable_shared_from_this<web_socket<Stream>> {
+ public:
+  web_socket(Stream stream, std::shared_ptr<state> server, http_server::conversation talk)
+      : socket_(std::move(stream)), server_(std::move(server)), talk_(std::move(talk)) {}
+  ~web_socket() { server_->connections.remove(place_); }
+  web_socket(const web_socket&) = delete;
+  web_socket& operator=(const web_socket&) = delete;
+
+  void start(http::request<http::string_body> request) {
+    place_ = server_->connections.add(
+        [weak = this->weak_from_this(), executor = socket_.get_executor()] {
+          asio::post(executor, [weak] {
+            if (const auto self = weak.lock()) beast::get_lowest_layer(self->socket_).close();
+          });
+        });
+    server_->connections.set_idle(place_, false);
+    request_ = std::move(request);
+    beast::get_lowest_layer(socket_).expires_never();
+    socket_.set_option(beast::websocket::stream_base::timeout::suggested(beast::role_type::server));
+    socket_.read_message_max(server_->chosen.max_body);
+    socket_.async_accept(request_, [self = this->shared_from_this()](beast::error_code error) {
+      if (!error) self->read();
+    });
+  }
+
+ private:
+  void read() {
+    socket_.async_read(
+        buffer_, [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+          if (error) return;
+          std::string message = beast::buffers_to_string(self->buffer_.data());
+          self->buffer_.consume(self->buffer_.size());
+          const auto was_answered = std::make_shared<std::atomic_flag>();
+          self->talk_(std::move(message), [self, was_answered](std::string answer) {
+            if (was_answered->test_and_set()) return;
+            asio::post(self->socket_.get_executor(), [self, answer = std::move(answer)]() mutable {
+              self->write(std::move(answer));
+            });
+          });
+        });
+  }
+
+  void write(std::string answer) {
+    if (answer.empty())
+      return socket_.async_close(beast::websocket::close_code::normal,
+                                 [self = this->shared_from_this()](beast::error_code) {});
+    answer_ = std::move(answer);
+    socket_.text(true);
+    socket_.async_write(asio::buffer(answer_),
+                        [self = this->shared_from_this()](beast::error_code error, std::size_t) {
+                          if (!error) self->read();
+                        });
+  }
+
+  beast::websocket::stream<Stream> socket_;
+  std::shared_ptr<state> server_;
+  http_server::conversation talk_;
+  connection_list::place place_;
+  http::request<http::string_body> request_;
+  beast::flat_buffer buffer_;
+  std::string answer_;
 };
 
 // One connection. It lives as long as an operation of its own is under way or a request waits for
@@ -177,6 +245,13 @@ class connection : public std::enable_shared_from_this<connection<Stream>> {
 
   void handle() {
     beast::get_lowest_layer(stream_).expires_never();
+    if (server_->open_conversation && beast::websocket::is_upgrade(parser_->get())) {
+      if (auto talk = server_->open_conversation(to_request(parser_->get()))) {
+        std::make_shared<web_socket<Stream>>(std::move(stream_), server_, std::move(talk))
+            ->start(parser_->release());
+        return;
+      }
+    }
     keeps_alive_ = parser_->get().keep_alive();
     const auto was_answered = std::make_shared<std::atomic_flag>();
     server_->handle(to_request(parser_->release()), [self = this->shared_from_this(),
@@ -272,10 +347,11 @@ void state::accept() {
 
 namespace hone {
 
-http_server::http_server(options chosen, handler handle)
+http_server::http_server(options chosen, handler handle, opener open)
     : state_(std::make_shared<http_parts::state>()) {
   state_->chosen = std::move(chosen);
   state_->handle = std::move(handle);
+  state_->open_conversation = std::move(open);
   state_->open();
   state_->accept();
   for (unsigned i = 0; i < state_->chosen.threads; ++i)

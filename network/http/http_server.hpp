@@ -54,8 +54,15 @@ class http_server {
   // Called on the server's threads; must neither block nor throw.
   using handler = std::function<void(http_request, reply)>;
 
+  // Answers a message of a WebSocket, from any thread and once; an empty answer closes it.
+  using message_reply = std::function<void(std::string)>;
+  // Called with each message, after the answer to the one before.
+  using conversation = std::function<void(std::string message, message_reply)>;
+  // Called with a request for a WebSocket. Null: the request is handled like any other.
+  using opener = std::function<conversation(const http_request&)>;
+
   // Listens from now on. Throws network_error.
-  http_server(options chosen, handler handle);
+  http_server(options chosen, handler handle, opener open = nullptr);
   // Closes all connections.
   ~http_server();
 

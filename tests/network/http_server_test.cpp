@@ -2,11 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 
+#include <array>
+#include <memory>
 #include <thread>
 
 #include "network/http/url_decoding.hpp"
+#include "network/identity.hpp"
 #include "tests/support/http_exchange.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 namespace hone {
 namespace {
@@ -119,6 +124,48 @@ TEST(HttpServer, MakesRoomByClosingTheConnectionThatWasIdleLongest) {
   }
   EXPECT_EQ(strangers.front()->receive(), "");
   EXPECT_EQ(fetch(server.address().port, "GET", "/").status, 200);
+}
+
+// Asks over TLS, and trusts the authority alone. Returns the answer, empty if there is no
+// connection.
+std::string ask_over_tls(std::uint16_t port, const std::filesystem::path& authority) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                                  SSL_CTX_free);
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_load_verify_file(context.get(), (authority / "ca.pem").c_str());
+  const unique_fd socket = connect_socket(
+      {"127.0.0.1", port}, std::chrono::steady_clock::now() + std::chrono::seconds(10));
+  fcntl(socket.get(), F_SETFL, 0);
+  const std::unique_ptr<SSL, decltype(&SSL_free)> tls(SSL_new(context.get()), SSL_free);
+  SSL_set1_host(tls.get(), head_name);
+  SSL_set_fd(tls.get(), socket.get());
+  if (SSL_connect(tls.get()) != 1) return {};
+  const std::string request = "GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  SSL_write(tls.get(), request.data(), static_cast<int>(request.size()));
+  std::string answer;
+  std::array<char, 4096> part{};
+  for (int count = 0; (count = SSL_read(tls.get(), part.data(), part.size())) > 0;)
+    answer.append(part.data(), static_cast<std::size_t>(count));
+  return answer;
+}
+
+TEST(HttpServer, ServesOverTlsAndDropsWhatIsNone) {
+  const testing_support::temporary_folder folder;
+  for (const char* name : {"mine", "other"}) make_authority(folder / name);
+  const auto identity = make_identity(folder / "mine", "head", identity_role::head);
+  auto chosen = any_port();
+  chosen.certificate = identity / "certificate.pem";
+  chosen.key = identity / "key.pem";
+  const http_server server(chosen, echo);
+  const std::uint16_t port = server.address().port;
+  EXPECT_THAT(ask_over_tls(port, folder / "mine"), HasSubstr("GET /a"));
+  EXPECT_EQ(ask_over_tls(port, folder / "other"), "");
+  raw_connection plain(port);
+  ASSERT_TRUE(plain.send(get));
+  EXPECT_THAT(plain.receive(), testing::Not(HasSubstr("HTTP/1.1 200")));
+  EXPECT_THAT(ask_over_tls(port, folder / "mine"), HasSubstr("GET /a"));
+  chosen.key = folder / "mine" / "ca.pem";
+  EXPECT_THROW(http_server(chosen, echo), network_error);
 }
 
 TEST(HttpServer, SaysWhereItCannotListen) {

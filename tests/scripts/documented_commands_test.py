@@ -36,12 +36,13 @@ NAMES = {
 # Commands that are not run here, by what they contain, and why.
 NOT_RUN = {
     r"cuda|policy bench|task compile|h200=": "needs a GPU",
-    r"^hone (run|node|up|down|scale|status)\b(?!.*ring)": "other tests run whole runs and clusters",
+    r"^hone (run|node|up|down|scale|status|serve)\b(?!.*ring)": "other tests run such processes",
     r"^hone (report|pool portability|corpus collect --pool runs/endpoint)": "of such a run",
     r"smollm2|level1|HOST|authority (head|gpus)|runs/ssh": "needs files from elsewhere",
     r"synthesise|FOLDER --prompt|policy check FOLDER": "takes minutes, or needs a model",
     r"--references|--screen|configs/corpus/\*/\*\.md": "times everything",
     r"^(\./)?scripts/": "other tests run scripts",
+    r"model_new": "tests/launch/translation_test.cpp translates and judges such files",
     r"^hone bench": "reserves cores, which other tests may hold; tests/launch/bench_test.cpp runs it",
     r"--wait|export 6844f": "waits, or needs a variant that is ok in a run that is not simulated",
 }
@@ -151,7 +152,8 @@ class DocumentedCommands(unittest.TestCase):
     def prepare(self, at):
         """Makes what a reader has: a checkout, a module, documents, and a finished run."""
         shutil.copytree(ROOT / "configs", at / "configs")
-        (at / "my_module.py").write_text(MODULE)
+        for name in ("my_module.py", "model.py"):
+            (at / name).write_text(MODULE)
         (at / "variant.md").write_text(document("torch.relu(x) + torch.relu(x)"))
         task = (ROOT / "configs/tasks/softmax.toml").read_text()
         (at / "my_task.toml").write_text(task.replace('name = "softmax"', 'name = "my_task"'))

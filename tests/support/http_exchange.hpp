@@ -52,10 +52,61 @@ class raw_connection {
       read_.append(part, 0, static_cast<std::size_t>(count));
     }
   }
+  // Returns so many bytes, or fewer if the server has closed the connection.
+  std::string receive_bytes(std::size_t size) {
+    while (read_.size() < size) {
+      std::string part(65536, '\0');
+      const ssize_t count = recv(socket_.get(), part.data(), part.size(), 0);
+      if (count <= 0) break;
+      read_.append(part, 0, static_cast<std::size_t>(count));
+    }
+    std::string bytes = read_.substr(0, size);
+    read_.erase(0, bytes.size());
+    return bytes;
+  }
 
  private:
   unique_fd socket_;
   std::string read_;
+};
+
+// A WebSocket on loopback.
+class web_socket_client {
+ public:
+  web_socket_client(std::uint16_t port, const std::string& target) : connection_(port) {
+    connection_.send("GET " + target + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
+                     "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13"
+                     "\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+    greeting_ = connection_.receive();
+  }
+  const std::string& greeting() const { return greeting_; }
+  // Sends a message of less than 64 KiB. Its mask of zeros leaves it as it is.
+  void send(const std::string& message) const {
+    std::string frame = "\x81";
+    const bool is_short = message.size() < 126;
+    frame += static_cast<char>(0x80U | (is_short ? message.size() : 126U));
+    if (!is_short) {
+      frame += static_cast<char>(message.size() >> 8U);
+      frame += static_cast<char>(message.size() & 255U);
+    }
+    connection_.send(frame + std::string(4, '\0') + message);
+  }
+  // Returns a message; empty if the server has closed the connection.
+  std::string receive() {
+    const std::string head = connection_.receive_bytes(2);
+    if (head.size() < 2 || (head[0] & 15) != 1) return {};
+    std::size_t size = static_cast<unsigned char>(head[1]) & 127U;
+    if (size >= 126) {
+      const std::string more = connection_.receive_bytes(size == 126 ? 2 : 8);
+      size = 0;
+      for (const char c : more) size = size * 256 + static_cast<unsigned char>(c);
+    }
+    return connection_.receive_bytes(size);
+  }
+
+ private:
+  raw_connection connection_;
+  std::string greeting_;
 };
 
 struct http_answer {

@@ -242,6 +242,38 @@ class ModelNew(torch.nn.Module):
   EXPECT_GT(result["speedup"], 0);
 }
 
+TEST_F(Serve, IsAnEnvironmentForClientsOfKernrl) {
+  start({"simulated.a.median_speedup=3.0", "simulated.a.spread=0"});
+  web_socket_client client(port_, "/ws");
+  EXPECT_THAT(client.greeting(), HasSubstr("101"));
+  const auto say = [&](const json& message) {
+    client.send(message.dump());
+    return json::parse(client.receive());
+  };
+  EXPECT_EQ(say({{"type", "step"}, {"data", {{"code", "x"}}}})["type"], "error");
+  EXPECT_EQ(say({{"type", "reset"}, {"data", {{"problem_id", "nothing"}}}})["type"], "error");
+  const json begun = say({{"type", "reset"}, {"data", {{"problem_id", "soft"}}}});
+  EXPECT_EQ(begun["type"], "observation");
+  EXPECT_EQ(begun["data"]["observation"]["problem_id"], "softmax");
+  EXPECT_EQ(begun["data"]["done"], false);
+  const json wrong = say({{"type", "step"}, {"data", {{"code", "x = ("}}}})["data"];
+  EXPECT_EQ(wrong["observation"]["turn"], 1);
+  EXPECT_TRUE(wrong["reward"].is_null()) << "the task has no module to translate programs for";
+  const json right = say({{"type", "step"}, {"data", {{"code", document(1)}}}})["data"];
+  EXPECT_EQ(right["observation"]["correctness_pass"], true);
+  EXPECT_NEAR(right["reward"], 2.0, 0.1) << "3 times as fast";
+  EXPECT_EQ(right["done"], true);
+  const json state = say({{"type", "state"}})["data"];
+  EXPECT_EQ(state["turn"], 2);
+  EXPECT_EQ(state["solved"], true);
+  client.send("{");
+  EXPECT_EQ(json::parse(client.receive())["type"], "error");
+  client.send(R"({"type": "close"})");
+  EXPECT_EQ(client.receive(), "");
+  web_socket_client elsewhere(port_, "/other");
+  EXPECT_THAT(elsewhere.greeting(), HasSubstr("404"));
+}
+
 TEST_F(Serve, LosesNoAcceptedRequestWhenItIsKilled) {
   // Nobody compiles, so that all requests wait.
   start({"node.compilers=0"});
