@@ -19,6 +19,7 @@ import_worker::settings worker_settings(const import_options& options,
           .bytes = std::uint64_t(options.megabytes) << 20U,
           .varies_constants = options.varies_constants,
           .is_relaxed = options.precision == "relaxed",
+          .fixes_sizes = options.fixes_sizes,
           .dtype = options.dtype};
 }
 

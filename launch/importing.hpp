@@ -17,6 +17,7 @@ struct import_options {
   bool varies_constants = false;
   std::string precision = "strict";
   std::string dtype;  // "": the file's own types
+  bool fixes_sizes = false;
 };
 
 // Returns the settings of a worker. Modules run in `scratch`, and may read the folders `readable`.

@@ -276,6 +276,9 @@ void add_import_command(CLI::App& tasks, command_action& action) {
       ->add_option("--dtype", importing.dtype,
                    "cast floating-point parameters and inputs to bfloat16 or float16")
       ->check(CLI::IsMember({"bfloat16", "float16"}));
+  command->add_flag("--fixed-sizes", importing.fixes_sizes,
+                    "give tasks the file's sizes and no others, for programs that are written for "
+                    "these alone; by default they are checked at odd sizes, too");
   command->add_flag("--force", options->replaces,
                     "replace task files that are there already and differ");
   command->add_flag("--json", options->json, "print one JSON object per file");

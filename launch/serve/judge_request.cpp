@@ -136,6 +136,8 @@ task_reference parse_task_reference(const json& body) {
                    [&](const json& v, const std::string& k) {
                      task.dtype = choice_of(v, k, {"float16", "bfloat16"});
                    }},
+                  {"fixed_sizes",
+                   [&](const json& v, const std::string& k) { task.fixes_sizes = flag_of(v, k); }},
                   {"vary_constants", [&](const json& v, const std::string& k) {
                      task.varies_constants = flag_of(v, k);
                    }}});

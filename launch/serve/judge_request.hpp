@@ -36,6 +36,7 @@ struct task_reference {
   std::string precision = "strict";  // of a module: as `hone task import --precision`
   std::string dtype;                 // of a module
   bool varies_constants = false;     // of a module
+  bool fixes_sizes = false;          // of a module
 };
 
 // A program of a request.

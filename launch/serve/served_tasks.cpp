@@ -16,7 +16,8 @@ constexpr std::size_t most_remembered = 4096;
 
 std::string key_of(const task_reference& module) {
   return to_string(content_id<task_id>({"module", module.module, module.precision, module.dtype,
-                                        module.varies_constants ? "varied" : ""}));
+                                        module.varies_constants ? "varied" : "",
+                                        module.fixes_sizes ? "fixed" : ""}));
 }
 
 std::string key_of(const task& t, const asked_program& program) {
@@ -41,12 +42,14 @@ struct served_tasks::importer {
 
   import_worker& worker_for(const task_reference& module) {
     auto& worker =
-        workers[module.precision + module.dtype + (module.varies_constants ? "varied" : "")];
+        workers[module.precision + module.dtype + (module.varies_constants ? "varied" : "") +
+                (module.fixes_sizes ? "fixed" : "")];
     if (worker == nullptr) {
       import_options options;
       options.precision = module.precision;
       options.dtype = module.dtype;
       options.varies_constants = module.varies_constants;
+      options.fixes_sizes = module.fixes_sizes;
       worker = std::make_unique<import_worker>(worker_settings(options, scratch.path(), {}));
     }
     return *worker;

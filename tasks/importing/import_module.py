@@ -35,19 +35,28 @@ class Importer:
     factor: the number by which the file's larger numbers are divided.
     is_relaxed: if True, the task admits TF32.
     dtype: the name of the type to which floating-point parameters and inputs are cast; "": none.
+    fixes_sizes: if True, the task has the file's sizes and no others.
 
     The methods raise Failure if the file cannot be imported.
     """
 
     def __init__(
-        self, text, path, name, varies_constants=False, factor=1, is_relaxed=False, dtype=""
+        self,
+        text,
+        path,
+        name,
+        varies_constants=False,
+        factor=1,
+        is_relaxed=False,
+        dtype="",
+        fixes_sizes=False,
     ):
         self.source, self.name, self.varies_constants = (
             SourceFile(text, path, factor),
             name,
             varies_constants,
         )
-        self.is_relaxed, self.dtype = is_relaxed, dtype
+        self.is_relaxed, self.dtype, self.fixes_sizes = is_relaxed, dtype, fixes_sizes
         self.is_widened = False  # whether the task's `dtype` is checked in float32
         self.notes = []
         self.generator = torch.Generator().manual_seed(2)
@@ -165,6 +174,8 @@ class Importer:
             self.static = self.exported(self.model, self.inputs, None)
         self.program, self.sizes = self.static, {}
         self.reference = self.printed(self.static)
+        if self.fixes_sizes:
+            return
         if time.monotonic() - began > DYNAMIC_SECONDS:
             self.notes.append("dynamic sizes were not tried: tracing takes too long")
             return

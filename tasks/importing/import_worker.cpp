@@ -119,6 +119,7 @@ imported_module import_worker::import(const std::filesystem::path& file,
   answer got = ask(file, {{"name", task_name},
                           {"varies_constants", settings_.varies_constants},
                           {"is_relaxed", settings_.is_relaxed},
+                          {"fixes_sizes", settings_.fixes_sizes},
                           {"dtype", settings_.dtype}});
   imported_module result;
   result.error = got.error;

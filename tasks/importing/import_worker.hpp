@@ -36,6 +36,7 @@ class import_worker {
     std::uint64_t bytes = 0;        // of address space beyond what the process has loaded
     bool varies_constants = false;  // parameters that a file sets to one value are drawn near it
     bool is_relaxed = false;        // tasks have precision = "relaxed", which admits TF32
+    bool fixes_sizes = false;       // tasks have the file's sizes and no others
     // Type to which floating-point parameters and inputs are cast: "bfloat16", "float16", or "" for
     // the file's own types.
     std::string dtype;

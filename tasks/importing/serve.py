@@ -9,7 +9,7 @@ further line on standard input is a request, a JSON object:
 path, name: the module's file and the task's name.
 seconds: the limit on processor time.
 bytes: the limit on address space.
-varies_constants, is_relaxed, dtype: see import_module.Importer.
+varies_constants, is_relaxed, dtype, fixes_sizes: see import_module.Importer.
 
 A request to translate a file with a ModelNew (translation.py) has these in place of the last line:
 
@@ -82,6 +82,7 @@ def import_one(request):
             request["varies_constants"],
             is_relaxed=request["is_relaxed"],
             dtype=request["dtype"],
+            fixes_sizes=request["fixes_sizes"],
         ).import_file()
     except Unreadable as failure:
         return {"error": str(failure), "is_unreadable": True}

@@ -38,6 +38,7 @@ class Translated(Importer):
     def __init__(self, source, is_warm=False):
         self.source, self.name, self.varies_constants = source, "module", False
         self.is_relaxed, self.dtype, self.is_widened, self.notes = False, "", False, []
+        self.fixes_sizes = False
         self.generator = torch.Generator().manual_seed(2)
         self.record = RecordWithValues()
         self.gather()

@@ -143,6 +143,20 @@ TEST_F(ImportedModules, ParametersOfListsAreParameters) {
     EXPECT_EQ(parameter("listed_weights", name).init, drawn(kind::normal, 0.0, 0.125)) << name;
 }
 
+TEST_F(ImportedModules, HaveTheFilesSizesAloneIfTheyAreToBeFixed) {
+  const temporary_folder fixed;
+  ASSERT_EQ(import_into(fixed.path(), {source_folder / "modules" / "rows_and_labels.py"},
+                        {"--fixed-sizes"})
+                .code,
+            0);
+  const task t = load_task(fixed / "rows_and_labels.toml");
+  for (const tensor_spec& one : t.inputs) {
+    for (const dimension& extent : one.shape)
+      EXPECT_TRUE(std::holds_alternative<std::int64_t>(extent)) << one.name;
+  }
+  EXPECT_EQ(t.cases.size(), 1U);
+}
+
 TEST_F(ImportedModules, NotesThatTiesMatter) {
   EXPECT_THAT(line("best_marks")["notes"].dump(), HasSubstr("order of equal values (topk)"));
   EXPECT_THAT(line("levels_on_a_grid")["notes"].dump(),
