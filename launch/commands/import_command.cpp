@@ -105,12 +105,6 @@ struct import_result {
   std::optional<task> made;
 };
 
-// Throws std::runtime_error if a file is there and has other bytes, which may be a person's work.
-void require_no_other(const std::filesystem::path& file, std::string_view bytes) {
-  if (std::filesystem::exists(file) && read_text(file.string()) != bytes)
-    throw std::runtime_error(file.string() + ": is there already and differs; --force replaces it");
-}
-
 // Imports one module. Writes the task only if Hone's own parser accepts it and all operators that
 // its reference calls are allowed. `replaces`: files that differ.
 import_result import_one(import_worker& worker, const import_job& job,
@@ -245,6 +239,20 @@ task import_module(const std::filesystem::path& file, const std::filesystem::pat
   return *std::move(result.made);
 }
 
+void add_import_limits(CLI::App& command, import_options& options) {
+  command.add_option("--seconds", options.seconds, "limit on processor time per file, in seconds")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 3600));
+  command.add_option("--megabytes", options.megabytes, "limit on memory per file, in MiB")
+      ->capture_default_str()
+      ->check(CLI::Range(64, 1 << 20));
+}
+
+void require_no_other(const std::filesystem::path& file, std::string_view bytes) {
+  if (std::filesystem::exists(file) && read_text(file.string()) != bytes)
+    throw std::runtime_error(file.string() + ": is there already and differs; --force replaces it");
+}
+
 void add_import_command(CLI::App& tasks, command_action& action) {
   auto options = std::make_shared<import_arguments>();
   import_options& importing = options->importing;
@@ -257,13 +265,7 @@ void add_import_command(CLI::App& tasks, command_action& action) {
       ->required();
   command->add_option("--out", options->out, "folder to which task files are written")
       ->capture_default_str();
-  command
-      ->add_option("--seconds", importing.seconds, "limit on processor time per file, in seconds")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 3600));
-  command->add_option("--megabytes", importing.megabytes, "limit on memory per file, in MiB")
-      ->capture_default_str()
-      ->check(CLI::Range(64, 1 << 20));
+  add_import_limits(*command, importing);
   command->add_flag("--vary-constants", importing.varies_constants,
                     "draw parameters that a file sets to one value near that value, so that a "
                     "variant cannot leave them out");

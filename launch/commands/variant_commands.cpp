@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/import_module.hpp"
 #include "launch/files.hpp"
 #include "launch/importing.hpp"
 #include "launch/printing.hpp"
@@ -20,11 +21,6 @@ struct translation_arguments {
   bool replaces = false;
   bool json = false;
 };
-
-void require_no_other(const fs::path& file, const std::string& text) {
-  if (fs::exists(file) && read_text(file.string()) != text)
-    throw std::runtime_error(file.string() + ": is there already and differs; --force replaces it");
-}
 
 void print(const translation_arguments& a, const std::string& file, const fs::path& document,
            const import_worker::translated_program& found) {
@@ -88,16 +84,7 @@ void add_variant_commands(CLI::App& app, command_action& action) {
       ->required();
   command->add_option("--out", arguments->out, "folder to which the documents are written")
       ->capture_default_str();
-  command
-      ->add_option("--seconds", arguments->importing.seconds,
-                   "limit on processor time per file, in seconds")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 3600));
-  command
-      ->add_option("--megabytes", arguments->importing.megabytes,
-                   "limit on memory per file, in MiB")
-      ->capture_default_str()
-      ->check(CLI::Range(64, 1 << 20));
+  add_import_limits(*command, arguments->importing);
   command->add_flag("--force", arguments->replaces,
                     "replace documents that are there already and differ");
   command->add_flag("--json", arguments->json, "print one JSON object per file");

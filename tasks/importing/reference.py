@@ -12,6 +12,7 @@ from torchscript_text import (
     identifier,
     literal,
     number,
+    result_type,
 )
 
 # Python's operators on sizes that occur in graphs.
@@ -326,11 +327,7 @@ class Reference:
         Those are the arguments that the graph writes into.
         """
         arguments = list(self.inputs.values()) + list(self.parameters.values())
-        kind = (
-            "Tensor"
-            if len(self.outputs) == 1
-            else f"Tuple[{', '.join(['Tensor'] * len(self.outputs))}]"
-        )
+        kind = result_type(self.outputs)
         result = ", ".join(self.outputs)
         lines = [f"def forward({', '.join(f'{a}: Tensor' for a in arguments)}) -> {kind}:"]
         lines += [f"    {name} = {name}.clone()" for name in cloned]

@@ -119,6 +119,11 @@ def runnable(text):
     return re.sub(rf"\btorch\.(?!(?:{kept})\b)", "torch.ops.aten.", text)
 
 
+def result_type(results):
+    """Returns the type of a function that returns these tensors."""
+    return "Tensor" if len(results) == 1 else f"Tuple[{', '.join(['Tensor'] * len(results))}]"
+
+
 def compile_source(text):
     """Compiles a reference. Returns the compilation unit and the sorted kinds of its operators."""
     unit = torch.jit.CompilationUnit(runnable(text))

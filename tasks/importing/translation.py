@@ -17,7 +17,7 @@ from recorded_draws import constant_of, is_draw, is_passed_on, replaces
 from source_file import Failure, SourceFile, Unreadable, tensors_of
 from task_dtypes import DTYPES
 from torch._subclasses.fake_tensor import FakeTensor
-from torchscript_text import Unprintable, compile_source, number
+from torchscript_text import Unprintable, compile_source, number, result_type
 
 # Numbers of a tensor whose origin is unknown that are written into a document.
 MOST_NUMBERS = 64
@@ -28,8 +28,7 @@ class Translated(Importer):
     """The graph of one file's module, and its tensors with their values.
 
     values: the tensors by the names of the graph's placeholders. tensors: all tensors by the names
-    that the module has for them. record: the Record of what made
-    them, with real tensors.
+    that the module has for them. record: the Record of what made them, with real tensors.
 
     is_warm: if True, the graph is that of the second call, so that what the first call computes of
     the parameters, and keeps, counts as a part of the module.
@@ -326,17 +325,15 @@ class Translation:
         prepare = ""
         if given and taken != [] and list(self.expressions.values()) != given:
             made = ", ".join(self.expressions.values())
-            kind = "Tensor" if len(taken) == 1 else f"Tuple[{', '.join(['Tensor'] * len(taken))}]"
             arguments = ", ".join(f"{n}: Tensor" for n in given)
-            prepare = f"def prepare({arguments}) -> {kind}:\n    return {made}\n\n"
+            prepare = f"def prepare({arguments}) -> {result_type(taken)}:\n    return {made}\n\n"
         elif not given:  # nothing to prepare: constants are made in each call
             body = [f"{name} = {text}" for name, text in self.expressions.items()] + body
             taken = []
         elif not taken:
             taken = given
         arguments = ", ".join(f"{n}: Tensor" for n in [*reference.inputs.values(), *taken])
-        many = len(reference.outputs)
-        kind = "Tensor" if many == 1 else f"Tuple[{', '.join(['Tensor'] * many)}]"
+        kind = result_type(reference.outputs)
         lines = "".join(f"    {line}\n" for line in body)
         result = ", ".join(reference.outputs)
         return f"{prepare}def forward({arguments}) -> {kind}:\n{lines}    return {result}\n"
