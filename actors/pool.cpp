@@ -216,6 +216,8 @@ run_status_record pool_state::status() const {
     status->setStep((*head)->getStep());
     status->setComplete((*head)->getComplete());
     outcomes = owned->sample_outcomes((*head)->getStage());
+  } else {
+    outcomes = owned->sample_outcomes(Stage::SERVICE);  // the pool of a server has no versions
   }
   status->setInFlight(static_cast<std::uint32_t>(owned->in_flight()));
   status->setWaitingGroups(static_cast<std::uint32_t>(owned->waiting_groups()));

@@ -15,6 +15,7 @@ void telemetry_state::start_round() {
         .then(
             [this, address = one.address()](const actor_status_record& status) {
               asked.erase(address);
+              names[address] = std::string(view(status->getName()));
               keep(status);
             },
             [this, address = one.address()](const caf::error&) { asked.erase(address); });
@@ -97,6 +98,7 @@ void telemetry_state::write_spans(const actor_status_record& status) {
 node_snapshot telemetry_state::of_all_nodes() const {
   node_snapshot all = snapshot;
   for (const auto& [node, last] : joined) {
+    all.last_report_ms[node] = last.received_ms;
     for (const auto actor : last.status->getActors())
       all.actors[std::string(view(actor.getName()))] = copy_record<schema::ActorStatus>(actor);
   }
@@ -139,8 +141,12 @@ telemetry_actor::behavior_type telemetry_behavior(
     if (s.trace.tellp() == std::streampos(0)) s.trace << "[\n";
   }
   self->set_down_handler([self](const caf::down_msg& down) {
-    std::erase_if(self->state.watched,
+    auto& ended = self->state;
+    std::erase_if(ended.watched,
                   [&](const caf::actor& one) { return one.address() == down.source; });
+    // Its counts stay in the status, and it does nothing more.
+    if (const auto name = ended.names.extract(down.source); !name.empty())
+      ended.snapshot.rates[name.mapped()] = 0;
   });
   self->send(self, tick_atom_v);
   return {

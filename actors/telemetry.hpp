@@ -31,7 +31,8 @@ struct node_snapshot {
   std::map<std::string, life> earlier;
   // When the actors of this node last reported, by name. A busy one reports when it is done.
   std::map<std::string, std::chrono::steady_clock::time_point> heard;
-  run_status_record run;  // empty on nodes without a pool
+  std::map<std::string, std::uint64_t> last_report_ms;  // Unix time, by joined node
+  run_status_record run;                                // empty on nodes without a pool
 };
 
 struct telemetry_options {
@@ -58,7 +59,8 @@ struct telemetry_state {
   pool_actor pool;    // null on nodes without a pool
   node_actor uplink;  // the node that was joined; null on the first node
   std::vector<caf::actor> watched;
-  std::set<caf::actor_addr> asked;  // those of them that have not answered yet
+  std::set<caf::actor_addr> asked;               // those of them that have not answered yet
+  std::map<caf::actor_addr, std::string> names;  // of the watched actors that have reported
   node_snapshot snapshot;
   std::map<std::string, node_report> joined;  // by node
   std::chrono::milliseconds pause{};          // until the next round

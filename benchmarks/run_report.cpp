@@ -1,6 +1,7 @@
 // Measures what a large pool costs: opening it, the best variant, an exemplar draw, and the report
 // of its run, with the memory that each needs:
-//   report_benchmark [VARIANTS] [ROLLOUTS] (default 100000 and 1000000)
+//   report_benchmark [VARIANTS] [ROLLOUTS] [DIRECTORY] (default 100000 and 1000000)
+// With a directory, the pool stays there as DIRECTORY/pool, for `hone ui DIRECTORY`.
 // The groups are as they are once tokens and texts have been removed (pool.keep_tokens,
 // pool.keep_texts). Needs about 1.5 KB of disk per variant and 0.2 KB per rollout.
 
@@ -14,7 +15,7 @@
 
 #include "benchmarks/judged_pool.hpp"
 #include "benchmarks/report.hpp"
-#include "launch/run/report.hpp"
+#include "results/report.hpp"
 
 namespace hone::benchmark {
 namespace {
@@ -108,8 +109,9 @@ int main(int argc, char** argv) {
   using namespace hone::benchmark;
   const std::uint64_t variants = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100000;
   const std::uint64_t rollouts = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000000;
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("hone-report-" + std::to_string(getpid()));
+  const std::filesystem::path folder = argc > 3 ? std::filesystem::path(argv[3]) / "pool"
+                                                : std::filesystem::temp_directory_path() /
+                                                      ("hone-report-" + std::to_string(getpid()));
   {
     const stopwatch filling;
     fill(folder, variants, rollouts);
@@ -136,10 +138,10 @@ int main(int argc, char** argv) {
   }
   forget_peak();
   const stopwatch reporting;
-  const auto made = hone::make_report(folder, {}, 0, false);
+  const auto made = hone::make_report(folder);
   report("report.make", reporting.seconds(), "s");
   report("report.peak", resident_mib(), "MiB");
   report("report.samples", made.json.at("samples").get<double>(), "samples");
-  std::filesystem::remove_all(folder);
+  if (argc <= 3) std::filesystem::remove_all(folder);
   return 0;
 }

@@ -23,6 +23,7 @@ import json
 import math
 import os
 import re
+import sys
 import threading
 import time
 import urllib.error
@@ -32,6 +33,7 @@ import uuid
 
 MAX_PROGRAMS = 256  # of one request
 MAX_WAIT_S = 60  # of one answer
+WARNING_S = 10  # until a server that does not answer is mentioned
 ATTEMPTS = 3  # until a result that is not conclusive is given up
 
 
@@ -109,6 +111,8 @@ class Hone:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         pause = 0.5
+        begin = time.monotonic()
+        is_warned = False
         while True:
             try:
                 with urllib.request.urlopen(request, timeout=2 * MAX_WAIT_S) as reply:
@@ -120,6 +124,12 @@ class Hone:
                 pause = max(pause, float(error.headers.get("Retry-After") or 0))
             except (OSError, ValueError) as error:
                 problem = str(error)
+            if not is_warned and time.monotonic() - begin > WARNING_S:
+                is_warned = True
+                print(
+                    f"hone_reward: {self.url} does not answer ({problem}); trying again",
+                    file=sys.stderr,
+                )
             if time.monotonic() + pause > deadline:
                 raise HoneError(f"{self.url} does not answer: {problem}")
             time.sleep(pause)
@@ -156,7 +166,11 @@ def program_of(answer):
 
 
 def as_program(text):
-    """Returns a program as a request has it: Python if it has a ModelNew and is no document."""
+    """Returns a program as a request has it: Python if it has a ModelNew and is no document. A
+    program that is a dict already stays as it is.
+    """
+    if isinstance(text, dict):
+        return text
     if "## Code Implementation" not in text and re.search(r"^class ModelNew\b", text, re.MULTILINE):
         return {"text": text, "kind": "python"}
     return text

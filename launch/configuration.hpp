@@ -30,9 +30,13 @@ struct configuration {
   bool trace = true;
 
   struct {
+    bool tensorboard = false;
+  } run;
+  struct {
     std::uint16_t port = 0;
     std::string listen;    // HOST:PORT; empty: 127.0.0.1 and `port`
     std::string identity;  // folder; empty: none
+    std::string metrics;   // HOST:PORT; empty: off
     std::uint64_t heartbeat_ms = signs_of_life{}.every.count();
     std::uint64_t silence_ms = signs_of_life{}.lost_after.count();
     std::vector<std::string> devices = {"cpu"};

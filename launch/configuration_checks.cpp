@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "network/address.hpp"
+#include "network/identity.hpp"
 #include "policy/policy_device.hpp"
 #include "tasks/reading_toml.hpp"
 
@@ -86,6 +88,11 @@ void check_configuration(const configuration& c) {
   };
   if (c.node.silence_ms < least_heartbeats_in_silence * c.node.heartbeat_ms)
     refuse("node.silence_s", "is less than three times node.heartbeat_s");
+  try {
+    if (!c.node.metrics.empty()) (void)parse_address(c.node.metrics, /*allows_any_port=*/true);
+  } catch (const network_error& e) {
+    refuse("node.metrics", e.what());
+  }
   const auto kinds = {"model", "endpoint", "teacher", "scripted", "none"};
   if (std::find(kinds.begin(), kinds.end(), c.policy.kind) == kinds.end())
     refuse("policy.kind",

@@ -23,6 +23,12 @@ void visit_run_keys(Visitor& v, configuration& c) {
   v.value("seed", "Seed of everything random in the run except what the judge draws.", c.seed);
   v.value("directory", "Folder of the run, relative to the current folder.", c.directory);
   v.value("trace", "Write trace.json, a timeline of all actors for chrome://tracing.", c.trace);
+  if (!v.enter("run", "Further files of the run. Code: launch/run/.")) return;
+  v.value(
+      "tensorboard",
+      "Write the numbers of metrics.jsonl for TensorBoard as well, into the folder tensorboard/.",
+      c.run.tensorboard);
+  v.leave();
 }
 
 template <class Visitor>
@@ -41,6 +47,12 @@ void visit_node_keys(Visitor& v, configuration& c) {
       "Folder of the head's identity (`hone identity`): nodes then join with certificates, over "
       "TLS. Code: network/.",
       c.node.identity);
+  v.value(
+      "metrics",
+      "HOST:PORT at which Prometheus reads /metrics, in plain text and without a password; port "
+      "0 takes a free one; empty: off. Nodes that join have an option for theirs. Code: "
+      "launch/metrics/.",
+      c.node.metrics);
   v.milliseconds("heartbeat_s", "Seconds between signs of life of two nodes.", c.node.heartbeat_ms,
                  0.05, 60);
   v.milliseconds(

@@ -1,5 +1,6 @@
 #include "launch/files.hpp"
 
+#include "process/replace_file.hpp"
 #include "process/write_failure.hpp"
 
 #include <link.h>
@@ -107,7 +108,10 @@ std::string read_text(const std::string& path) {
 }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
+  namespace fs = std::filesystem;
+  if (!fs::exists(path) || fs::is_regular_file(path))
+    return replace_file(fs::is_symlink(path) ? fs::canonical(path) : path, text, 0644);
+  std::ofstream out(path, std::ios::binary);  // such as /dev/stdout
   out << text;
   out.close();
   if (!out) throw std::runtime_error(write_failure(path));

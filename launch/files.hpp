@@ -40,7 +40,8 @@ std::string find_pool(const std::filesystem::path& named);
 
 // Returns the contents of a file; "-" is standard input. Throws format_error.
 std::string read_text(const std::string& path);
-// Replaces the contents of a file. Throws std::runtime_error if it cannot be written as a whole.
+// Replaces the contents of a file, in one step if it is a regular one. Throws std::runtime_error if
+// it cannot be written as a whole.
 void write_text(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace hone

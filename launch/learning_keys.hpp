@@ -122,9 +122,8 @@ void visit_contrastive_keys(Visitor& v, configuration& c) {
     visit_objective_keys(v, s.grpo);
     v.leave();
   }
-  if (v.enter(
-          "comparison",
-          "Last stage: compares policies by what they write. Code: launch/run/comparison.cpp.")) {
+  if (v.enter("comparison",
+              "Last stage: compares policies by what they write. Code: results/comparison.cpp.")) {
     comparison_stage_options& s = plan.comparison;
     v.value("samples", "Samples per task and policy, with exemplars in the prompt.", s.samples, 0,
             1024);

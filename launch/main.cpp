@@ -1,6 +1,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "messages/plain_message.hpp"
 #include "policy/policy_device.hpp"
 #include "process/inspection.hpp"
+#include "process/write_failure.hpp"
 
 namespace {
 
@@ -80,6 +82,7 @@ int run(int argc, char** argv) {
   hone::add_policy_commands(app, action);
   hone::add_pool_commands(app, action);
   hone::add_report_command(app, action);
+  hone::add_ui_command(app, action);
   hone::add_variant_commands(app, action);
   hone::add_serve_command(app, action);
   hone::add_status_command(app, action);
@@ -112,8 +115,13 @@ int main(int argc, char** argv) {
   if (std::getenv("HONE_INSPECTABLE") == nullptr) hone::forbid_inspection();
   keep_freed_memory();
   hone::set_policy_environment();
-  const int code = run(argc, argv);
+  int code = run(argc, argv);
   std::cout.flush();
+  // A reader such as `head` may have had enough (EPIPE).
+  if ((!std::cout || std::fflush(stdout) != 0) && errno != EPIPE) {
+    std::cerr << "hone: " << hone::write_failure("standard output") << "\n";
+    if (code == 0) code = 2;
+  }
   std::fflush(nullptr);
   _exit(code);  // threads of an actor system may still run: see start_actor_system()
 }

@@ -7,6 +7,8 @@
 
 namespace hone {
 
+build_versions versions_of_build() { return {HONE_VERSION, HONE_REVISION}; }
+
 std::string describe_version() {
   return "hone " HONE_VERSION " (revision " HONE_REVISION
          ")\n"

@@ -1,5 +1,6 @@
 #include "messages/measurements.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -22,6 +23,30 @@ double geometric_mean(const schema::Measurement::Reader& m, Pick pick) {
 
 bool has_score(const schema::Evaluation::Reader& e) {
   return e.getOutcome() == Outcome::OK && e.getScore() > 0;
+}
+
+double lower_median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+headline headline_of(const schema::Evaluation::Reader& e) {
+  headline found;
+  if (!has_score(e)) return found;
+  std::vector<double> scores;
+  for (const auto m : e.getMeasurements()) {
+    if (m.getOutcome() == Outcome::OK) scores.push_back(m.getScore());
+  }
+  found.speedup = found.lowest = found.highest = e.getScore();
+  found.measurements = scores.size();
+  if (scores.empty()) return found;
+  const auto [low, high] = std::minmax_element(scores.begin(), scores.end());
+  found.lowest = *low;
+  found.highest = *high;
+  found.later = scores.size() - 1;
+  found.later_speedup = lower_median({scores.begin() + 1, scores.end()});
+  return found;
 }
 
 schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "messages/schema/pipeline.capnp.h"
 
@@ -9,6 +10,27 @@ namespace hone {
 
 // True if a variant is ok and was timed. A variant that was only verified is ok without a score.
 bool has_score(const schema::Evaluation::Reader& e);
+
+// How fast a variant is on a device type, as every list, report and page says it. Speed-ups are
+// ratios to the eager reference.
+struct headline {
+  double speedup = 0;            // Evaluation.score: the median of the ok measurements; 0: none
+  std::size_t measurements = 0;  // that are ok
+  double lowest = 0;             // of them
+  double highest = 0;
+  // The measurements after the first one. The first made the variant the best of many, and luck had
+  // a part in that; the later ones were not chosen.
+  std::size_t later = 0;
+  double later_speedup = 0;  // their median; 0: none
+
+  // Decides which of several variants is the best.
+  double deciding() const { return later > 0 ? later_speedup : speedup; }
+};
+headline headline_of(const schema::Evaluation::Reader& e);
+
+// Returns the lower median: of an even number of values, the lower of the two in the middle, so
+// that it is always one of them. Returns 0 if there are none.
+double lower_median(std::vector<double> values);
 
 // Returns the measurement that an evaluation's score is taken from, with its interval and times:
 // the last ok one with that score. (Pools of earlier versions may have means of two scores; then it

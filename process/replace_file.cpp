@@ -34,7 +34,11 @@ void replace_file(const std::filesystem::path& file, const std::string& text, mo
   const bool is_written = out && fchmod(out.get(), mode) == 0 && write_all(out.get(), text) &&
                           fsync(out.get()) == 0 && close(out.release()) == 0 &&
                           std::rename(unfinished.c_str(), file.c_str()) == 0;
-  if (!is_written) throw std::runtime_error(write_failure(file));
+  if (!is_written) {
+    const std::string problem = write_failure(file);
+    unlink(unfinished.c_str());
+    throw std::runtime_error(problem);
+  }
   // Some file systems cannot; then the name is as safe as they make it.
   sync_to_disk(file.has_parent_path() ? file.parent_path() : ".");
 }

@@ -75,6 +75,7 @@ bool has_many_ids(family which) {
     case family::progress:
     case family::evaluations:
     case family::pending:
+    case family::shown:
       return true;
     default:
       return false;
@@ -166,13 +167,22 @@ database::database(const std::filesystem::path& folder, mode how) : folder_(fold
 void database::open() const {
   state_ = std::make_shared<state>();
   const auto cache = rocksdb::NewLRUCache(block_cache_bytes, 2);
+  const rocksdb::DBOptions options = database_options(how_ == mode::create_or_open);
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-  for (std::size_t i = 0; i < family_count; ++i)
+  std::vector<std::size_t> present;
+  std::vector<std::string> existing;
+  if (how_ == mode::read_only)
+    (void)rocksdb::DB::ListColumnFamilies(options, folder_.string(), &existing);
+  for (std::size_t i = 0; i < family_count; ++i) {
+    if (!existing.empty() &&
+        std::find(existing.begin(), existing.end(), family_names[i]) == existing.end())
+      continue;
+    present.push_back(i);
     descriptors.emplace_back(family_names[i], family_options(static_cast<family>(i), cache));
+  }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
   rocksdb::Status status;
-  const rocksdb::DBOptions options = database_options(how_ == mode::create_or_open);
   if (how_ == mode::create_or_open) {
     status = rocksdb::DB::Open(options, folder_.string(), descriptors, &handles, &opened);
   } else {
@@ -194,7 +204,7 @@ void database::open() const {
                      ")");
   }
   state_->db.reset(opened);
-  std::copy(handles.begin(), handles.end(), state_->families.begin());
+  for (std::size_t i = 0; i < handles.size(); ++i) state_->families[present[i]] = handles[i];
 }
 
 // Flushes the log, so that the next opening need not replay it. If the flush fails, the next
@@ -218,6 +228,7 @@ std::optional<std::vector<char>> database::get_bytes(family where, std::string_v
       return *found->second.value;
     }
   }
+  if (state_->handle(where) == nullptr) return std::nullopt;
   rocksdb::PinnableSlice value;
   rocksdb::Status status = state_->db->Get({}, state_->handle(where), slice(key), &value);
   for (int attempt = 1; attempt < max_snapshots && how_ == mode::read_only && is_file_gone(status);
@@ -238,6 +249,10 @@ void database::put_bytes(family where, std::string_view key,
       state_->uncommitted[static_cast<std::size_t>(where)].try_emplace(std::string(key));
   entry->second.value = std::move(value);
   if (fresh) entry->second.is_first = is_first;
+}
+
+void database::put_key(family where, std::string_view key) {
+  put_bytes(where, key, std::make_shared<const std::vector<char>>(), false);
 }
 
 void database::remove(family where, std::string_view key) {
@@ -313,6 +328,7 @@ void database::walk(family where, std::string_view prefix, std::string begin, Vi
   for (int attempt = 1;; ++attempt) {
     // `visit` may read from this database and thereby replace state_ by a newer snapshot.
     const std::shared_ptr<state> walked = state_;
+    if (walked->handle(where) == nullptr) return;
     const std::unique_ptr<rocksdb::Iterator> it(
         walked->db->NewIterator(options, walked->handle(where)));
     it->Seek(begin);

@@ -29,8 +29,9 @@ class database {
  public:
   enum class mode {
     create_or_open,  // the writer
-    // Reads a snapshot, also beside a live writer. If the writer has deleted a file that the
-    // snapshot needs, a newer snapshot takes its place.
+    // Reads a snapshot, also while a writer is live. If the writer has deleted a file that the
+    // snapshot needs, a newer snapshot replaces it. Families that an older program did not have
+    // are empty.
     read_only,
   };
   // Opens the pool in `folder`; a writer creates a missing one. Throws pool_error if there is no
@@ -60,6 +61,8 @@ class database {
   void put_first(family where, std::string_view key, const record<Schema>& value) {
     put_bytes(where, key, value.shared_bytes(), true);
   }
+  // Puts a key without a value, which only scan_keys() and has() find.
+  void put_key(family where, std::string_view key);
   void remove(family where, std::string_view key);
 
   // Makes all changes since the last commit durable in one write. Throws pool_error if the write

@@ -14,16 +14,13 @@ std::uint32_t measurement_count(const std::optional<record<schema::Evaluation>>&
   return known ? (*known)->getMeasurements().size() : 0;
 }
 
-// Of an even number of scores, the lower of the two in the middle: a score is always that of one
-// measurement, and lies in its interval.
+// A score is always that of one measurement, and lies in its interval.
 double median_score(capnp::List<schema::Measurement>::Reader measurements) {
   std::vector<double> scores;
   for (const auto m : measurements) {
     if (m.getOutcome() == Outcome::OK) scores.push_back(m.getScore());
   }
-  if (scores.empty()) return 0;
-  std::sort(scores.begin(), scores.end());
-  return scores[(scores.size() - 1) / 2];
+  return lower_median(std::move(scores));
 }
 
 // Returns the known evaluation with one more result merged in. A timed call with a wrong result

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "messages/measurements.hpp"
+#include "messages/shown_variants.hpp"
 #include "storage/pool.hpp"
 
 namespace hone {
@@ -74,7 +75,9 @@ void pool_inspector::each_known_evaluation(const evaluation_visitor& visit) cons
 
 std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task) const {
   std::map<std::pair<task_id, std::string>, std::vector<record<schema::Evaluation>>> best;
-  const auto better = [](const auto& a, const auto& b) { return a->getScore() > b->getScore(); };
+  const auto better = [](const auto& a, const auto& b) {
+    return headline_of(*a).deciding() > headline_of(*b).deciding();
+  };
   each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
     if (!has_score(*evaluation)) return;
     auto& list = best[{task_id(evaluation->getTaskId()), key.device_type}];
@@ -112,7 +115,9 @@ variant_id pool_inspector::find_variant(const std::string& prefix) const {
       begin);
   if (found.empty()) throw pool_error("no variant's id begins with '" + prefix + "'");
   if (found.size() > 1)
-    throw pool_error("several variants' ids begin with '" + prefix + "': give more digits");
+    throw pool_error("several variants' ids begin with '" + prefix + "', such as " +
+                     to_string(found[0]).substr(0, prefix.size() + 4) + " and " +
+                     to_string(found[1]).substr(0, prefix.size() + 4) + ": give more digits");
   return found.front();
 }
 
@@ -141,6 +146,27 @@ std::vector<pool_inspector::written_as> pool_inspector::rollouts_of(const varian
         return true;
       });
   return all;
+}
+
+std::vector<group_id> pool_inspector::groups_that_showed(const variant_id& id,
+                                                         std::size_t limit) const {
+  std::vector<group_id> found;
+  const auto format = db_.get<schema::PoolFormat>(family::meta, "format");
+  if (format && (*format)->getHasShown()) {
+    db_.scan_keys(family::shown, key_of(id), [&](std::string_view key) {
+      if (found.size() < limit) found.push_back(id_from_key<group_id>(key.substr(16)));
+      return found.size() < limit;
+    });
+    return found;
+  }
+  db_.scan<schema::RolloutGroup>(
+      family::groups, "", [&](std::string_view key, const record<schema::RolloutGroup>& group) {
+        const auto shown = shown_variants(group->getDraw());
+        if (std::find(shown.begin(), shown.end(), id) != shown.end())
+          found.push_back(id_from_key<group_id>(key));
+        return found.size() < limit;
+      });
+  return found;
 }
 
 std::optional<record<schema::RolloutGroup>> pool_inspector::group(const group_id& id) const {

@@ -27,7 +27,7 @@ class counting_evaluations {
   evaluation_key last_;  // as the key of a full evaluation
 };
 
-// Reads a pool without being its writer, also beside a live writer. Returns records as stored;
+// Reads a pool without being its writer, also while a writer is live. Returns records as stored;
 // printing is the caller's task. Not thread-safe. Throws pool_error if the pool cannot be read.
 class pool_inspector {
  public:
@@ -48,7 +48,7 @@ class pool_inspector {
   // Visits the evaluations of every scope, comparisons included.
   void each_evaluation_of_any_scope(const evaluation_visitor& visit) const;
   // Returns up to `per_task` evaluations with the highest scores of every task and device type,
-  // best first.
+  // best first (headline::deciding).
   std::vector<record<schema::Evaluation>> top(std::size_t per_task) const;
 
   // Returns the variant whose id begins with these hexadecimal digits. Throws pool_error if there
@@ -64,6 +64,9 @@ class pool_inspector {
     rollout_id rollout;
   };
   std::vector<written_as> rollouts_of(const variant_id& id) const;
+  // Returns the groups whose prompts showed a variant, `limit` at most. Pools that no program has
+  // written to since the index exists are searched through.
+  std::vector<group_id> groups_that_showed(const variant_id& id, std::size_t limit) const;
   std::optional<record<schema::RolloutGroup>> group(const group_id& id) const;
   std::optional<record<schema::GroupProgress>> progress(const group_id& id) const;
   std::optional<record<schema::TrainingStep>> step(std::uint64_t version) const;

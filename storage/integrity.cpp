@@ -15,10 +15,14 @@ namespace {
 
 class checker {
  public:
-  explicit checker(const pool_inspector& pool) : pool_(&pool), chain_(pool.versions()) {}
+  explicit checker(const pool_inspector& pool) : pool_(&pool), chain_(pool.versions()) {
+    const auto format = pool.db().get<schema::PoolFormat>(family::meta, "format");
+    has_shown_ = format && (*format)->getHasShown();
+  }
 
   verification_report run() {
     check_groups();
+    check_shown();
     check_variants_and_rollouts();
     check_evaluations();
     check_index();
@@ -51,9 +55,13 @@ class checker {
           if (group_id(group->getId()) != id) complain(name + ": stored under another id");
           if (!has(family::tasks, key_of(task_id(group->getDraw().getTaskId()))))
             complain(name + ": its task is missing");
-          for (const variant_id& variant : shown_variants(group->getDraw())) {
+          const auto shown = shown_variants(group->getDraw());
+          shown_ += std::set(shown.begin(), shown.end()).size();
+          for (const variant_id& variant : shown) {
             if (!has(family::variants, key_of(variant)))
               complain(name + ": the exemplar or attempt " + to_string(variant) + " is missing");
+            if (has_shown_ && !has(family::shown, shown_key(variant, id)))
+              complain(name + ": " + to_string(variant) + " is not in the index of shown variants");
           }
           std::uint32_t index = 0;
           for (const auto rollout : group->getRollouts()) {
@@ -70,6 +78,15 @@ class checker {
           rollouts_ += index;
           if (!has(family::progress, std::string(key))) complain(name + ": has no progress record");
         });
+  }
+
+  void check_shown() {
+    if (!has_shown_) return;
+    std::uint64_t& indexed = report_.checked["shown variants"];
+    pool_->db().scan_keys(family::shown, "", [&](std::string_view) { return ++indexed > 0; });
+    if (indexed != shown_)
+      complain("the index of shown variants has " + std::to_string(indexed) +
+               " entries, the draws of groups have " + std::to_string(shown_));
   }
 
   void check_variants_and_rollouts() {
@@ -292,6 +309,8 @@ class checker {
   version_chain chain_;
   verification_report report_;
   std::uint64_t rollouts_ = 0;
+  std::uint64_t shown_ = 0;  // pairs of a variant and a group whose prompt showed it
+  bool has_shown_ = false;   // the pool has an index of these
   std::map<group_id, std::size_t> waits_;
 };
 

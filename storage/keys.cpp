@@ -32,6 +32,10 @@ std::string rollout_key(const variant_id& variant, const rollout_id& rollout) {
   return key_of(variant) + key_of(rollout);
 }
 
+std::string shown_key(const variant_id& variant, const group_id& group) {
+  return key_of(variant) + key_of(group);
+}
+
 std::uint64_t number_from_key(std::string_view key) {
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < 8; ++i) number = number << 8U | static_cast<unsigned char>(key[i]);

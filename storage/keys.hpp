@@ -26,11 +26,12 @@ enum class family : std::size_t {
   versions,     // version (8) -> PolicyVersion
   steps,        // version (8) -> TrainingStep
   exemplars,    // see exemplar_index.hpp -> IndexEntry, IndexSlot, BucketStatistics, Islands
+  shown,        // variant, group whose prompt showed it -> nothing
 };
-inline constexpr std::size_t family_count = 12;
+inline constexpr std::size_t family_count = 13;
 inline constexpr std::array<const char*, family_count> family_names = {
-    "default", "tasks",       "variants", "rollouts", "groups", "progress",
-    "ready",   "evaluations", "pending",  "versions", "steps",  "exemplars"};
+    "default",     "tasks",   "variants", "rollouts", "groups",    "progress", "ready",
+    "evaluations", "pending", "versions", "steps",    "exemplars", "shown"};
 
 // Identifies an evaluation and the pending work that leads to it.
 struct evaluation_key {
@@ -50,6 +51,7 @@ std::string key_of(const id<Tag>& x) {
 std::string key_of(std::uint64_t number);
 std::string key_of(const evaluation_key& key);
 std::string rollout_key(const variant_id& variant, const rollout_id& rollout);
+std::string shown_key(const variant_id& variant, const group_id& group);
 
 // Appends a number of 4 bytes to a key.
 void append_number(std::string& key, std::uint32_t number);

@@ -6,6 +6,7 @@
 
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
+#include "storage/shown_index.hpp"
 
 namespace hone {
 namespace {
@@ -38,6 +39,7 @@ record<schema::PoolFormat> empty_format(std::uint32_t judge_version) {
   record_builder<schema::PoolFormat> format;
   format->setVersion(pool_format);
   format->setJudgeVersion(judge_version);
+  format->setHasShown(true);
   return format.finish();
 }
 
@@ -90,6 +92,11 @@ pool::pool(const pool_options& options)
     check_format(db_);
     next_version_ = (*format)->getNextVersion();
     unnamed_version_ = std::max(next_version_, (*format)->getUnnamedVersion());
+    if (!(*format)->getHasShown()) {
+      index_all_shown(db_);
+      store_format();
+      commit();
+    }
     if ((*format)->getJudgeVersion() != options_.judge_version) judge_leaders_again();
   } else {
     store_format();
@@ -119,6 +126,7 @@ void pool::store_format() {
   format->setNextVersion(next_version_);
   format->setUnnamedVersion(unnamed_version_);
   format->setNextReady(book_.next_sequence());
+  format->setHasShown(true);
   db_.put(family::meta, format_key, format.finish());
 }
 
@@ -159,6 +167,7 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
   note_versions(*group);
   const record<schema::RolloutGroup> stored = stored_group(*group, options_);
   db_.put(family::groups, key_of(id), stored);
+  index_shown(db_, *stored);
   const std::uint32_t scope = scope_of(*stored);
 
   std::map<variant_id, std::uint32_t> times;

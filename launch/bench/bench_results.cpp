@@ -2,11 +2,11 @@
 
 #include <stdexcept>
 
-#include "launch/printing.hpp"
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "process/cut_line.hpp"
 #include "process/write_failure.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

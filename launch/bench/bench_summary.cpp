@@ -4,8 +4,8 @@
 #include <array>
 #include <set>
 
-#include "launch/averages.hpp"
-#include "launch/printing.hpp"
+#include "results/averages.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

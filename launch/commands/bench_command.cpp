@@ -9,8 +9,8 @@
 #include "launch/commands/commands.hpp"
 #include "launch/core_wait.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
 #include "messages/measurements.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

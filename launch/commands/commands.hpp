@@ -23,6 +23,7 @@ void add_corpus_commands(CLI::App& app, command_action& action);
 void add_policy_commands(CLI::App& app, command_action& action);
 void add_policy_bench_command(CLI::App& policy, command_action& action);  // `policy bench`
 void add_report_command(CLI::App& app, command_action& action);
+void add_ui_command(CLI::App& app, command_action& action);
 void add_variant_commands(CLI::App& app, command_action& action);
 void add_serve_command(CLI::App& app, command_action& action);
 void add_status_command(CLI::App& app, command_action& action);

@@ -3,7 +3,7 @@
 
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
+#include "results/printing.hpp"
 #include "tasks/compiling/compiled_references.hpp"
 
 namespace hone {

@@ -4,11 +4,11 @@
 #include <set>
 
 #include "launch/commands/commands.hpp"
-#include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
 #include "launch/teaching.hpp"
 #include "messages/names.hpp"
+#include "results/printing.hpp"
+#include "results/variants.hpp"
 #include "storage/inspection.hpp"
 #include "tasks/corpus.hpp"
 

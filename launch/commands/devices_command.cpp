@@ -2,7 +2,7 @@
 
 #include "evaluation/devices.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/printing.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

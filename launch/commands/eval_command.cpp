@@ -6,8 +6,8 @@
 #include "launch/commands/document_judge.hpp"
 #include "launch/files.hpp"
 #include "launch/importing.hpp"
-#include "launch/printing.hpp"
 #include "launch/slow_notice.hpp"
+#include "results/printing.hpp"
 #include "tasks/corpus.hpp"
 
 namespace hone {

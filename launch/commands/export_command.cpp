@@ -3,11 +3,11 @@
 #include "evaluation/variant_export.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/document_judge.hpp"
-#include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
+#include "results/printing.hpp"
+#include "results/variants.hpp"
 #include "storage/inspection.hpp"
 #include "tasks/variant_document.hpp"
 
@@ -50,6 +50,11 @@ void describe_evaluation(const schema::Evaluation::Reader& e, found_variant& fou
     found.notes.push_back("That is a processor core; on a GPU the speed-up is another.");
 }
 
+// The variant is not known to be correct: an answer, and no wrong input.
+class not_correct : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Throws std::runtime_error unless the variant is ok on a type of device, or that is not asked for.
 void require_ok(const export_options& options, found_variant& found) {
   if (!found.ok.empty()) return;
@@ -60,8 +65,8 @@ void require_ok(const export_options& options, found_variant& found) {
   std::string why = "no evaluation of it is there";
   for (const std::string& problem : found.problems)
     why = (&problem == &found.problems.front() ? "judged " : why + "; ") + problem;
-  throw std::runtime_error(options.variant + ": is not known to be correct: " + why +
-                           "; --unverified exports it in any case");
+  throw not_correct(options.variant + ": is not known to be correct: " + why +
+                    "; --unverified exports it in any case");
 }
 
 found_variant find_in_pool(const export_options& options) {
@@ -116,7 +121,12 @@ std::string forms_text() {
 
 int export_variant(const export_options& options) {
   found_variant found = options.pool.empty() ? read_file(options) : find_in_pool(options);
-  require_ok(options, found);
+  try {
+    require_ok(options, found);
+  } catch (const not_correct& e) {
+    std::cerr << "hone: " << e.what() << "\n";
+    return 1;
+  }
   for (const std::string& problem : found.problems)
     std::cerr << "hone: this variant was judged " << problem
               << "; there, the file runs the original where results differ\n";

@@ -1,8 +1,8 @@
 #include <iostream>
 
 #include "launch/commands/commands.hpp"
-#include "launch/printing.hpp"
 #include "network/identity.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

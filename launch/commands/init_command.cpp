@@ -4,7 +4,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/import_module.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

@@ -18,6 +18,7 @@
 #include "launch/copy_relay.hpp"
 #include "launch/generator_setup.hpp"
 #include "launch/joining.hpp"
+#include "launch/metrics/metrics_server.hpp"
 #include "launch/node_cache.hpp"
 #include "launch/slow_notice.hpp"
 #include "launch/stop_signals.hpp"
@@ -36,6 +37,7 @@ struct node_arguments {
   std::vector<std::string> generators;  // the devices on which they write
   std::string cache;
   std::string pass_on;
+  std::string metrics;
   std::int64_t compilers = 1;
   bool share_cores = false;
   bool no_baselines = false;
@@ -80,6 +82,7 @@ class membership {
         a.devices, {.node = name_, .share_cores = a.share_cores, .baselines = !a.no_baselines});
     shared_ = share_gpus(a.generators, devices_, log);
     if (!shared_.empty()) set_policy_environment(share_beside_judge);
+    metrics_ = serve_metrics("--metrics", a.metrics, {}, log);
     const auto ms = [](double s) {
       return std::chrono::milliseconds(static_cast<std::int64_t>(s * 1000));
     };
@@ -262,6 +265,7 @@ class membership {
     telemetry_options watching;
     watching.node = name_;
     for (const planned_device& device : devices_) watching.device_types.push_back(device.type);
+    if (metrics_) watching.show = [to = metrics_](const node_snapshot& now) { to->show(now); };
     return system_->spawn(telemetry_behavior, watching, pool_actor(), joined.wiring.uplink);
   }
 
@@ -284,11 +288,21 @@ class membership {
   std::string name_;
   std::vector<planned_device> devices_;
   std::map<std::string, shared_gpu> shared_;  // by the generator's device
+  std::shared_ptr<metrics_server> metrics_;   // null without --metrics
   std::optional<node_cache> cache_;
   std::optional<copy_relay> relay_;  // of a node with generators
   bool has_policy_threads_ = false;  // LibTorch takes their number once
   caf::actor_system* system_ = nullptr;
 };
+
+std::string find_address_problem(const std::string& text) {
+  try {
+    (void)parse_address(text, /*allows_any_port=*/true);
+  } catch (const network_error& e) {
+    return e.what();
+  }
+  return {};
+}
 
 void add_generator_options(CLI::App& command, node_arguments& given) {
   command
@@ -312,14 +326,7 @@ void add_generator_options(CLI::App& command, node_arguments& given) {
                   "one, or `no` (default: any free port; without an identity, for nodes on "
                   "this machine alone)")
       ->check(CLI::Validator(
-          [](const std::string& text) -> std::string {
-            try {
-              if (text != "no") (void)parse_address(text, /*allows_any_port=*/true);
-            } catch (const network_error& e) {
-              return e.what();
-            }
-            return {};
-          },
+          [](const std::string& text) { return text == "no" ? "" : find_address_problem(text); },
           ""));
 }
 
@@ -373,6 +380,12 @@ void add_node_command(CLI::App& app, command_action& action) {
   command->add_flag("--no-baselines", given->no_baselines,
                     "time no baselines, as node.baselines = false does; a run whose reward "
                     "depends on them refuses the node");
+  command
+      ->add_option(
+          "--metrics", given->metrics,
+          "HOST:PORT at which Prometheus reads this node's metrics, as node.metrics of the "
+          "run; port 0 takes a free one (default: off)")
+      ->check(CLI::Validator(find_address_problem, ""));
   add_patience_options(*command, *given);
   command->callback([given, &action] {
     if (given->silence_s < least_heartbeats_in_silence * given->heartbeat_s)

@@ -7,7 +7,6 @@
 #include "evaluation/devices.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/dtype_option.hpp"
-#include "launch/printing.hpp"
 #include "launch/slow_notice.hpp"
 #include "policy/network/decoder_weights.hpp"
 #include "policy/policy_device.hpp"
@@ -15,6 +14,7 @@
 #include "policy/sampling/completion_sampler.hpp"
 #include "policy/sampling/generation.hpp"
 #include "policy/training/trainer.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

@@ -7,11 +7,11 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/dtype_option.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
 #include "launch/slow_notice.hpp"
 #include "policy/network/decoder_weights.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/sampling/completion_sampler.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

@@ -1,14 +1,19 @@
 #include <algorithm>
 #include <iostream>
+#include <limits>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "launch/commands/commands.hpp"
 #include "launch/commands/pool_portability.hpp"
-#include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
+#include "messages/clock.hpp"
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
+#include "messages/parse_number.hpp"
+#include "results/printing.hpp"
+#include "results/variants.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {
@@ -23,6 +28,9 @@ struct pool_arguments {
   std::string device_type;
   std::string outcome;
   std::size_t count = 5;
+  std::size_t limit = 0;  // 0: none
+  std::string since;
+  bool tokens = false;
   std::vector<std::string> ids;
   std::string acknowledged;
   std::vector<std::string> devices;
@@ -60,6 +68,18 @@ std::vector<std::string> outcome_names() {
   return names;
 }
 
+// Returns a time such as "90s" or "2h" in milliseconds. Throws pool_error if it is none.
+std::uint64_t parse_duration_ms(const std::string& text) {
+  static const std::map<char, std::uint64_t> units = {
+      {'s', 1'000}, {'m', 60'000}, {'h', 3'600'000}, {'d', 86'400'000}};
+  const auto unit = text.empty() ? units.end() : units.find(text.back());
+  const auto number =
+      text.empty() ? std::nullopt : parse_number<std::uint32_t>(text.substr(0, text.size() - 1));
+  if (!number || unit == units.end())
+    throw pool_error("--since: '" + text + "' is not a time such as 90s, 30m, 2h or 1d");
+  return *number * unit->second;
+}
+
 bool is_wanted(const pool_arguments& a, const std::string& task,
                const schema::Evaluation::Reader& e) {
   return (a.task.empty() || a.task == task) &&
@@ -67,27 +87,44 @@ bool is_wanted(const pool_arguments& a, const std::string& task,
          (a.outcome.empty() || name_of(e.getOutcome()) == a.outcome);
 }
 
-int show(const pool_arguments& a) {
-  const pool_inspector pool(a.pool);
-  const variant_id id = pool.find_variant(a.ids[0]);
+record<schema::Variant> variant_named(const pool_inspector& pool, const std::string& prefix) {
+  const variant_id id = pool.find_variant(prefix);
   const auto v = pool.variant(id);
   if (!v) throw pool_error("the variant " + to_string(id) + " is gone");
+  return *v;
+}
+
+int show(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  const auto v = variant_named(pool, a.ids[0]);
   if (a.json) {
-    std::cout << one_line(variant_to_json(pool, **v)) << "\n";
+    std::cout << one_line(variant_to_json(pool, *v, max_rollouts_shown, true)) << "\n";
   } else {
-    print_variant(pool, id, **v);
+    print_variant(pool, variant_id(v->getId()), *v);
   }
   return 0;
 }
 
 int diff(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
-  const variant_id from = pool.find_variant(a.ids[0]);
-  const variant_id to = pool.find_variant(a.ids[1]);
+  const auto last = variant_named(pool, a.ids.back());
+  const auto first = a.ids.size() == 1 ? reference_of(pool, task_id(last->getTaskId()))
+                                       : variant_named(pool, a.ids[0]);
   if (a.json) {
-    std::cout << one_line(difference_to_json(pool, from, to)) << "\n";
+    std::cout << one_line(difference_to_json(pool, *first, *last)) << "\n";
   } else {
-    print_difference(pool, from, to);
+    print_difference(pool, *first, *last);
+  }
+  return 0;
+}
+
+int descendants(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  const variant_id id = pool.find_variant(a.ids[0]);
+  if (a.json) {
+    std::cout << one_line(descendants_to_json(pool, id)) << "\n";
+  } else {
+    print_descendants(pool, id);
   }
   return 0;
 }
@@ -103,27 +140,53 @@ int lineage(const pool_arguments& a) {
   return 0;
 }
 
+// One line of `hone pool ls`.
+struct listed {
+  std::string task;
+  evaluation_key key;
+  Outcome outcome = Outcome::OK;
+  double speedup = 0;  // 0: none
+  std::size_t measurements = 0;
+  std::uint64_t closed_ms = 0;
+};
+
+// Lists by task and device type, the fastest first, and then the others by outcome.
 int list(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   check_task(pool, a.task);
-  bool has_any = false;
+  const std::uint64_t begin = a.since.empty() ? 0 : unix_ms() - parse_duration_ms(a.since);
+  std::vector<listed> rows;
   pool.each_known_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
-    const std::string task = name_or_id(pool, task_id(e->getTaskId()));
-    if (!is_wanted(a, task, *e)) return;
-    has_any = true;
-    if (a.json) {
-      std::cout << one_line(to_json(*e, task)) << "\n";
-      return;
-    }
-    const std::string measured = is_screening(key.scope)
-                                     ? "screened"
-                                     : std::to_string(e->getMeasurements().size()) + " measured";
-    std::cout << short_id(key.variant) << "  " << pad(task, 26)
-              << pad(std::string(name_of(e->getOutcome())), 15)
-              << pad(has_score(*e) ? fixed(e->getScore(), 2) + "x" : "-", 9, true) << "  "
-              << measured << "  " << key.device_type << "\n";
+    std::string task = name_or_id(pool, task_id(e->getTaskId()));
+    if (!is_wanted(a, task, *e) || e->getClosedMs() < begin) return;
+    rows.push_back({std::move(task), key, e->getOutcome(), headline_of(*e).speedup,
+                    e->getMeasurements().size(), e->getClosedMs()});
   });
-  if (!has_any) check_device_type(pool, a.device_type);
+  if (rows.empty()) check_device_type(pool, a.device_type);
+  std::sort(rows.begin(), rows.end(), [](const listed& x, const listed& y) {
+    return std::tie(x.task, x.key.device_type, y.speedup, x.outcome, x.key.variant) <
+           std::tie(y.task, y.key.device_type, x.speedup, y.outcome, y.key.variant);
+  });
+  const std::size_t found = rows.size();
+  if (a.limit > 0) rows.resize(std::min(a.limit, found));
+  if (!a.json && found > 0)
+    std::cout << pad("variant", 12) << pad("task", 26) << pad("outcome", 15)
+              << pad("speed-up", 9, true) << "  " << pad("measured", 10) << "device type\n";
+  for (const listed& row : rows) {
+    if (a.json) {
+      const auto e = pool.db().get<schema::Evaluation>(family::evaluations, key_of(row.key));
+      if (e) std::cout << one_line(to_json(**e, row.task)) << "\n";
+      continue;
+    }
+    const std::string measured =
+        is_screening(row.key.scope) ? "screened" : std::to_string(row.measurements);
+    std::cout << pad(short_id(row.key.variant), 12) << pad(row.task + " ", 26)
+              << pad(std::string(name_of(row.outcome)), 15)
+              << pad(row.speedup > 0 ? fixed(row.speedup, 2) + "x" : "-", 9, true) << "  "
+              << pad(measured, 10) << row.key.device_type << "\n";
+  }
+  if (!a.json && found > rows.size())
+    std::cout << "and " << found - rows.size() << " more (--limit)\n";
   return 0;
 }
 
@@ -142,13 +205,15 @@ int top(const pool_arguments& a) {
            std::pair(y.first, view(y.second->getDeviceType()));
   });
   if (!a.json)
-    std::cout << pad("task", 26) << pad("speed-up", 9, true) << "  " << pad("variant", 10)
-              << "  device type\n";
+    std::cout << pad("task", 26) << pad("speed-up", 9, true) << pad("measured", 20, true) << "  "
+              << pad("variant", 10) << "  device type\n";
   for (const auto& [task, e] : rows) {
     if (a.json) {
       std::cout << one_line(to_json(*e, task)) << "\n";
     } else {
-      std::cout << pad(task, 26) << pad(fixed(e->getScore(), 2) + "x", 9, true) << "  "
+      const headline score = headline_of(*e);
+      std::cout << pad(task + " ", 26) << pad(fixed(score.speedup, 2) + "x", 9, true)
+                << pad(range_text(score), 20, true) << "  "
                 << pad(short_id(variant_id(e->getVariantId())), 10) << "  "
                 << text(e->getDeviceType()) << "\n";
     }
@@ -200,15 +265,15 @@ int stats(const pool_arguments& a) {
 }
 
 int export_all(const pool_arguments& a) {
+  constexpr std::size_t all_rollouts = std::numeric_limits<std::size_t>::max();
   const pool_inspector pool(a.pool);
   check_task(pool, a.task);
-  pool.db().scan<schema::Variant>(family::variants, "",
-                                  [&](std::string_view /*key*/, const record<schema::Variant>& v) {
-                                    const ordered_json one = variant_to_json(pool, *v);
-                                    if (a.task.empty() || one["task"] == a.task)
-                                      std::cout << one_line(one) << "\n";
-                                    return static_cast<bool>(std::cout);
-                                  });
+  pool.db().scan<schema::Variant>(
+      family::variants, "", [&](std::string_view /*key*/, const record<schema::Variant>& v) {
+        const ordered_json one = variant_to_json(pool, *v, all_rollouts, a.tokens);
+        if (a.task.empty() || one["task"] == a.task) std::cout << one_line(one) << "\n";
+        return static_cast<bool>(std::cout);
+      });
   return std::cout ? 0 : 1;
 }
 
@@ -248,6 +313,26 @@ void add_portability_options(CLI::App& command, pool_arguments& a) {
                    "use cores and GPUs beside other processes of Hone, which disturbs times");
 }
 
+void add_filters(CLI::App& command, pool_arguments& a) {
+  command.add_option("--task", a.task, "only this task");
+  command.add_option("--device-type", a.device_type, "only this device type");
+}
+
+void add_list_options(CLI::App& command, pool_arguments& a) {
+  command.add_option("--outcome", a.outcome, "only this outcome: ok, crash, ...")
+      ->check(CLI::IsMember(outcome_names()).description(""));
+  command.add_option("--since", a.since,
+                     "only what was judged in the last so many seconds, minutes, hours or days: "
+                     "90s, 30m, 2h, 1d");
+  command.add_option("--limit", a.limit, "at most so many lines");
+}
+
+void add_ids(CLI::App& command, pool_arguments& a, int least, int most) {
+  command.add_option("id", a.ids, "a variant's id, or the first digits of it if they are unique")
+      ->required()
+      ->expected(least, most);
+}
+
 }  // namespace
 
 void add_pool_commands(CLI::App& app, command_action& action) {
@@ -267,31 +352,24 @@ void add_pool_commands(CLI::App& app, command_action& action) {
     });
     return std::pair(command, arguments);
   };
-  const auto filters = [](auto& entry) {
-    entry.first->add_option("--task", entry.second->task, "only this task");
-    entry.first->add_option("--device-type", entry.second->device_type, "only this device type");
-  };
-  const auto ids = [](auto& entry, int count) {
-    entry.first
-        ->add_option("id", entry.second->ids,
-                     "a variant's id, or the first digits of it if they are unique")
-        ->required()
-        ->expected(count);
-  };
   auto ls = add("ls", "List the evaluated variants with their outcomes and scores", list);
-  filters(ls);
-  ls.first->add_option("--outcome", ls.second->outcome, "only this outcome: ok, crash, ...")
-      ->check(CLI::IsMember(outcome_names()).description(""));
+  add_filters(*ls.first, *ls.second);
+  add_list_options(*ls.first, *ls.second);
   auto best = add("top", "List the best variants of each task", top);
-  filters(best);
+  add_filters(*best.first, *best.second);
   best.first->add_option("-n,--count", best.second->count, "number of variants per task")
       ->capture_default_str();
   auto one = add("show", "Show a variant: its code, its scores and one of its documents", show);
-  ids(one, 1);
-  auto two = add("diff", "Show the differences between two variants", diff);
-  ids(two, 2);
+  add_ids(*one.first, *one.second, 1, 1);
+  auto two =
+      add("diff",
+          "Show the differences between two variants, or between a task's reference and one", diff);
+  add_ids(*two.first, *two.second, 1, 2);
   auto line = add("lineage", "Show the exemplars that a variant descends from", lineage);
-  ids(line, 1);
+  add_ids(*line.first, *line.second, 1, 1);
+  auto later =
+      add("descendants", "Show the variants of prompts that showed a variant", descendants);
+  add_ids(*later.first, *later.second, 1, 1);
   add("stats", "Count tasks, variants, groups, evaluations and versions", stats);
   auto ports =
       add("portability", "Show how fast the best variants of each type of device are on the others",
@@ -300,6 +378,8 @@ void add_pool_commands(CLI::App& app, command_action& action) {
   auto all = add("export", "Print every variant with its evaluations and rollouts as JSON lines",
                  export_all);
   all.first->add_option("--task", all.second->task, "only this task");
+  all.first->add_flag("--tokens", all.second->tokens,
+                      "with each rollout's tokens and their log-probabilities");
   auto check = add("verify", "Check every reference between records and every index", verify);
   check.first->add_option(
       "--acknowledged", check.second->acknowledged,

@@ -9,10 +9,10 @@
 #include "evaluation/compile_ahead.hpp"
 #include "evaluation/devices.hpp"
 #include "evaluation/evaluate.hpp"
-#include "launch/averages.hpp"
-#include "launch/commands/pool_variants.hpp"
-#include "launch/printing.hpp"
 #include "messages/measurements.hpp"
+#include "results/averages.hpp"
+#include "results/printing.hpp"
+#include "results/variants.hpp"
 #include "tasks/task_file.hpp"
 
 namespace hone {

@@ -9,11 +9,11 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/status_summary.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
 #include "launch/run/run_folder.hpp"
-#include "launch/run/run_results.hpp"
 #include "launch/system.hpp"
 #include "messages/names.hpp"
+#include "results/printing.hpp"
+#include "results/run_results.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "launch/printing.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
-#include "launch/printing.hpp"
+#include "results/printing.hpp"
 #include "tasks/synthesising/task_synthesis.hpp"
 
 namespace hone {

@@ -5,8 +5,8 @@
 #include "launch/commands/import_module.hpp"
 #include "launch/files.hpp"
 #include "launch/importing.hpp"
-#include "launch/printing.hpp"
 #include "launch/slow_notice.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

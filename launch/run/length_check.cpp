@@ -6,10 +6,10 @@
 #include <utility>
 #include <variant>
 
-#include "launch/printing.hpp"
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
 #include "policy/text/text_codec.hpp"
+#include "results/printing.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {

@@ -8,10 +8,10 @@
 #include <sstream>
 #include <utility>
 
-#include "launch/printing.hpp"
 #include "launch/run/run_activity.hpp"
 #include "messages/clock.hpp"
 #include "messages/names.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

@@ -13,23 +13,29 @@
 
 #include "actors/error_text.hpp"
 #include "launch/core_wait.hpp"
-#include "launch/printing.hpp"
+#include "launch/generator_setup.hpp"
+#include "launch/metrics/metrics_server.hpp"
+#include "launch/run/history_file.hpp"
 #include "launch/run/length_check.hpp"
 #include "launch/run/metrics_file.hpp"
 #include "launch/run/progress_view.hpp"
-#include "launch/run/report.hpp"
+#include "launch/run/run_activity.hpp"
 #include "launch/run/run_actors.hpp"
 #include "launch/run/run_folder.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/run/start_check.hpp"
 #include "launch/run/stream_inputs.hpp"
+#include "launch/run/tensorboard_file.hpp"
 #include "launch/stop_signals.hpp"
 #include "launch/system.hpp"
+#include "messages/clock.hpp"
 #include "network/thread_priority.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/work_progress.hpp"
+#include "results/printing.hpp"
+#include "results/report.hpp"
 
 namespace hone {
 namespace {
@@ -70,7 +76,8 @@ class run_process {
     auto devices = plan_head_devices(c_, options_.waits_for_cores);
     view_.expect(
         work_of_stages(c_, *tasks, std::max<std::size_t>(1, device_types_of(devices).size())));
-    metrics_file metrics(folder_->path() / "metrics.jsonl");
+    const auto write_step = open_step_files(from);
+    make_watchable();
 
     if (c_.policy.kind == "model" && find_device_on_gpu(devices, c_.policy.device) != nullptr)
       set_policy_environment(share_beside_judge);
@@ -85,8 +92,7 @@ class run_process {
             make_corpus_groups(documents, *tasks, device_types_of(devices), c_.corpus.timed),
         .stream_excludes = excluded,
         .corpus_awaits_nodes = devices.empty() && !documents.empty(),
-        .metrics = [&metrics](const version_record& version,
-                              const learned_step& step) { metrics.write(version, step); },
+        .metrics = write_step,
     };
     parts.head.on_new_type = [me = caf::actor(supervisor.ptr())](const std::string& type) {
       caf::anon_send(me, corpus_atom_v, type);
@@ -148,6 +154,32 @@ class run_process {
     refuse_to_mix(c_, *folder_, from.scored_device_types);
     if (options_.more_contrastive_steps > 0) extend_contrastive_stage(from);
     return from;
+  }
+
+  void make_watchable() {
+    prometheus_ =
+        serve_metrics("node.metrics", c_.node.metrics,
+                      {.run = c_.directory, .seed = c_.seed, .max_lag = c_.pool.storage.max_lag},
+                      [this](const std::string& line) { view_.message(line); });
+    {
+      const std::lock_guard hold(snapshot_lock_);
+      history_.emplace(folder_->path() / "history.jsonl");
+    }
+    view_.message("watch it in a browser: " + command_to_watch(folder_->path()));
+  }
+
+  // Opens the files of the numbers of training steps, and returns a function that writes a step.
+  std::function<void(const version_record&, const learned_step&)> open_step_files(
+      const run_folder::resume_point& from) const {
+    const auto lines = std::make_shared<metrics_file>(folder_->path() / "metrics.jsonl");
+    std::shared_ptr<tensorboard_file> events;
+    if (c_.run.tensorboard)
+      events = std::make_shared<tensorboard_file>(
+          folder_->path(), from.chain.empty() ? 0 : from.chain.back()->getVersion() + 1);
+    return [lines, events](const version_record& version, const learned_step& step) {
+      lines->write(version, step);
+      if (events) events->write(version, step);
+    };
   }
 
   // Adds what is judged of the stream. Returns the file of what the stream leaves out; empty
@@ -252,6 +284,8 @@ class run_process {
     const std::lock_guard hold(snapshot_lock_);
     snapshot_ = snapshot;
     view_.show(snapshot);
+    if (prometheus_) prometheus_->show(snapshot);
+    if (history_) history_->note(snapshot, unix_ms());
   }
 
   // Returns the exit code when the learner has finished, something fatal has happened, or a signal
@@ -324,7 +358,10 @@ class run_process {
       const std::lock_guard hold(snapshot_lock_);
       activity = activity_of(snapshot_);
     }
-    const run_report made = make_report(folder_->pool(), activity, seconds, options_.resume);
+    const run_report made =
+        make_report(folder_->pool(), describe_activity(activity, seconds, options_.resume),
+                    // A resumed run's pool has results from before as well.
+                    options_.resume ? 0 : seconds / 3600);
     folder_->write("report.txt", made.text);
     folder_->write("report.json",
                    made.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
@@ -336,8 +373,10 @@ class run_process {
   run_options options_;
   progress_view view_;
   std::unique_ptr<run_folder> folder_;
+  std::shared_ptr<metrics_server> prometheus_;  // null unless node.metrics is set
   std::mutex snapshot_lock_;
   node_snapshot snapshot_;
+  std::optional<history_file> history_;
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "launch/printing.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 
@@ -29,11 +29,12 @@ run_activity activity_of(const node_snapshot& snapshot) {
   return found;
 }
 
-std::string describe_activity(const run_activity& activity, double seconds, bool is_resumed,
-                              nlohmann::ordered_json& json) {
-  if (activity.busy.empty()) return "";
-  std::string text = "Busy shares over " + fixed(seconds, 0) + " s" +
-                     (is_resumed ? ", since the run was resumed" : "") + "\n";
+run_report describe_activity(const run_activity& activity, double seconds, bool is_resumed) {
+  run_report part;
+  if (activity.busy.empty()) return part;
+  auto& [text, json] = part;
+  text = "Busy shares over " + fixed(seconds, 0) + " s" +
+         (is_resumed ? ", since the run was resumed" : "") + "\n";
   json["busy"] = nlohmann::ordered_json::object();
   for (const auto& [room, share] : activity.busy) {
     text += "  " + room + " " + percent(share);
@@ -46,7 +47,7 @@ std::string describe_activity(const run_activity& activity, double seconds, bool
     text += "  " + name + ": " + describe(usage) + "\n";
     for (const auto& [key, value] : numbers_of(usage)) json["endpoints"][name][key] = value;
   }
-  return text;
+  return part;
 }
 
 }  // namespace hone

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "actors/telemetry.hpp"
 #include "policy/sampling/endpoint_usage.hpp"
+#include "results/report.hpp"
 
 namespace hone {
 
@@ -18,9 +18,8 @@ struct run_activity {
 };
 run_activity activity_of(const node_snapshot& snapshot);
 
-// Returns lines for a report, and adds the same to its JSON; nothing for an empty activity.
-// `seconds` is the time to which the activity refers.
-std::string describe_activity(const run_activity& activity, double seconds, bool is_resumed,
-                              nlohmann::ordered_json& json);
+// Returns a part of a report, which is empty for an empty activity. `seconds` is the time to which
+// the activity refers.
+run_report describe_activity(const run_activity& activity, double seconds, bool is_resumed);
 
 }  // namespace hone

@@ -1,5 +1,6 @@
 #include "launch/run/run_folder.hpp"
 
+#include <fstream>
 #include <stdexcept>
 
 #include "launch/cluster/cluster.hpp"
@@ -22,7 +23,11 @@ run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(p
   // A run that was killed before it had a pool has its configuration, and begins anew.
   if (resume && !exists && !std::filesystem::exists(path / "config.toml"))
     throw std::runtime_error(path.string() + ": there is no run to resume here");
-  std::filesystem::create_directories(path / "checkpoints");
+  std::error_code problem;
+  std::filesystem::create_directories(path / "checkpoints", problem);
+  if (problem)
+    throw std::runtime_error(path.string() +
+                             ": the directory of the run cannot be made: " + problem.message());
   // `hone status` may look at the lock at this moment.
   lock_ = try_lock_file(lock_of(path), std::chrono::milliseconds(500));
   if (!lock_) throw std::runtime_error(path.string() + ": another process runs in this directory");
@@ -81,10 +86,29 @@ void run_folder::write(const std::string& name, const std::string& text) const {
 
 bool is_live(const std::filesystem::path& directory) { return is_locked(lock_of(directory)); }
 
+namespace {
+// True for the directory of `hone serve`, which has no policy.
+bool is_of_server(const std::filesystem::path& directory) {
+  std::ifstream in(directory / "config.toml");
+  bool is_policy = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("[")) is_policy = line == "[policy]";
+    if (is_policy && line == "kind = \"none\"") return true;
+  }
+  return false;
+}
+}  // namespace
+
 std::string command_to_go_on(const std::filesystem::path& directory, bool is_finished) {
   const std::string run = shell_quoted(directory.string());
+  if (is_of_server(directory))
+    return "hone serve " + shell_quoted((directory / "config.toml").string()) + " --dir " + run;
   if (is_finished) return "hone run --dir " + run + " --extend contrastive.steps=20";
   return (is_cluster(directory) ? "hone up " : "hone run --dir ") + run + " --resume";
+}
+
+std::string command_to_watch(const std::filesystem::path& directory) {
+  return "hone ui " + shell_quoted(directory.string());
 }
 
 }  // namespace hone

@@ -59,4 +59,7 @@ bool is_live(const std::filesystem::path& directory);
 // run goes on by twenty steps.
 std::string command_to_go_on(const std::filesystem::path& directory, bool is_finished);
 
+// Returns the command that shows the run in a browser, quoted for a shell.
+std::string command_to_watch(const std::filesystem::path& directory);
+
 }  // namespace hone

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "evaluation/evaluate.hpp"
-#include "launch/printing.hpp"
 #include "launch/run/length_check.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/slow_notice.hpp"
@@ -24,6 +23,7 @@
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/training/trainer.hpp"
+#include "results/printing.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {

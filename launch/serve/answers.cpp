@@ -1,9 +1,9 @@
 #include "launch/serve/answers.hpp"
 
-#include "launch/printing.hpp"
 #include "messages/ids.hpp"
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "launch/printing.hpp"
 #include "launch/serve/answers.hpp"
 #include "messages/ids.hpp"
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "actors/error_text.hpp"
-#include "launch/printing.hpp"
+#include "launch/metrics/metrics_server.hpp"
 #include "launch/run/head_actors.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/serve/judge_api.hpp"
@@ -15,6 +15,7 @@
 #include "launch/stop_signals.hpp"
 #include "launch/system.hpp"
 #include "network/identity.hpp"
+#include "results/printing.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {
@@ -70,6 +71,7 @@ class server {
     catch_stop_signals();
     ignore_signals_of_writes();
     devices_ = plan_head_devices(c, options.waits_for_cores);
+    metrics_ = serve_metrics("node.metrics", c.node.metrics, {}, say);
   }
 
   // Returns the exit code.
@@ -118,7 +120,10 @@ class server {
         .setup = {},
         .on_new_type = {},
         .log = say,
-        .show = {},
+        .show =
+            [metrics = metrics_](const node_snapshot& snapshot) {
+              if (metrics) metrics->show(snapshot);
+            },
     };
   }
 
@@ -156,6 +161,7 @@ class server {
   run_folder::resume_point from_;
   std::optional<bearer_tokens> tokens_;
   std::vector<planned_device> devices_;
+  std::shared_ptr<metrics_server> metrics_;  // null unless node.metrics is set
 };
 
 }  // namespace

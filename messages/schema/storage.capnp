@@ -15,6 +15,7 @@ struct PoolFormat {
   nextReady @4 :UInt64;                       # next sequence number of a ready group
   hasHead @5 :Bool;                           # false: no version has been committed yet
   unnamedVersion @6 :UInt64;                  # above every version that a group names
+  hasShown @7 :Bool;                          # every group is in the family `shown`
 }
 
 struct SampleCounts {

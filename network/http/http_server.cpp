@@ -105,6 +105,12 @@ http_request to_request(http::request<http::string_body> message) {
   const std::string type = field(http::field::content_type);
   for (const char c : type.substr(0, type.find_first_of("; ")))
     request.content_type += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const auto& one : message) {
+    std::string name(one.name_string().data(), one.name_string().size());
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    request.fields[name] = std::string(one.value().data(), one.value().size());
+  }
   request.body = std::move(message.body());
   return request;
 }
@@ -253,6 +259,7 @@ class connection : public std::enable_shared_from_this<connection<Stream>> {
       }
     }
     keeps_alive_ = parser_->get().keep_alive();
+    is_head_ = parser_->get().method() == http::verb::head;
     const auto was_answered = std::make_shared<std::atomic_flag>();
     server_->handle(to_request(parser_->release()), [self = this->shared_from_this(),
                                                      was_answered](http_response response) {
@@ -284,6 +291,7 @@ class connection : public std::enable_shared_from_this<connection<Stream>> {
     message_.keep_alive(keeps_alive_);
     message_.body() = std::move(response.body);
     message_.prepare_payload();
+    if (is_head_) message_.body().clear();  // the length stays that of the body
     beast::get_lowest_layer(stream_).expires_after(server_->chosen.send_limit);
     http::async_write(stream_, message_,
                       [self = this->shared_from_this()](beast::error_code error, std::size_t) {
@@ -303,6 +311,7 @@ class connection : public std::enable_shared_from_this<connection<Stream>> {
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> message_;
   bool keeps_alive_ = true;
+  bool is_head_ = false;
 };
 
 void state::open() {

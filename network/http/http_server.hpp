@@ -21,12 +21,14 @@ struct http_request {
   std::string token;                         // of "Authorization: Bearer TOKEN"; empty: none
   std::string host;                          // as the client calls the server, with the port
   std::string content_type;                  // without parameters, in small letters
+  // The fields of the header by their names in small letters; of a repeated name, the last value.
+  std::map<std::string, std::string> fields;
   std::string body;
 };
 
 struct http_response {
   unsigned status = 200;
-  std::string body;  // JSON
+  std::string body;  // JSON, unless the headers have a "Content-Type"
   std::vector<std::pair<std::string, std::string>> headers{};
 };
 

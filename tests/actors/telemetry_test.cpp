@@ -154,6 +154,16 @@ TEST_F(Telemetry, AnActorWithAnEarliersNameIsARestart) {
   EXPECT_EQ(lowest_rate_, 0) << "fewer items than before are no rate";
 }
 
+TEST_F(Telemetry, AnActorThatHasEndedHasNoRate) {
+  start();
+  says_->become({.processed = 100, .alive_seconds = 10});
+  says_->per_second = 20;
+  const caf::actor one = watch_speaker(says_);
+  ASSERT_TRUE(eventually([&] { return shown().rates.contains("compiler 0"); }));
+  caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  EXPECT_TRUE(eventually([&] { return shown().rates.at("compiler 0") == 0; }));
+}
+
 TEST_F(Telemetry, ShowsTheActorsOfJoinedNodesUntilTheyLeave) {
   start();
   caf::anon_send(telemetry_, report_of("gpus-1", {.name = "compiler gpus-1 0", .processed = 5}));

@@ -133,6 +133,11 @@ class HoneRewardTest(unittest.TestCase):
         self.assertEqual(len(server.requests), 1)
         self.assertFalse(judged[0]["conclusive"])
 
+    def test_takes_programs_as_requests_have_them(self):
+        program = {"text": MODULE, "kind": "python"}
+        self.assertEqual(hone_reward.as_program(program), program)
+        self.assertEqual(hone_reward.as_program(MODULE), program)
+
     def test_finds_the_program_in_an_answer(self):
         self.assertEqual(hone_reward.program_of(DOCUMENT), DOCUMENT)
         text = f"First\n```python\nx = 1\n```\nthen\n```python\n{MODULE}```\nDone."

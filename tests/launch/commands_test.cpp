@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 
 #include "tests/support/program.hpp"
@@ -26,6 +27,13 @@ TEST(Commands, TheVersionNamesWhatDecidesCompatibility) {
               testing::ContainsRegex("hone [0-9]+\\.[0-9]+\\.[0-9]+ \\(revision [0-9a-z]+\\)\n"
                                      "schema [0-9]+, judge [0-9]+, pool format [0-9]+\n"
                                      "LibTorch [0-9.]+, CUDA [0-9.]+\n"));
+}
+
+TEST(Commands, OutputThatCannotBeWrittenIsAnError) {
+  testing_support::program full(
+      {"/bin/sh", "-c", "'" + testing_support::hone_program() + "' --version > /dev/full"});
+  EXPECT_EQ(full.wait(std::chrono::seconds(20)), 2);
+  EXPECT_THAT(full.err(), HasSubstr("standard output"));
 }
 
 TEST(Commands, AnUnknownCommandIsNamed) {

@@ -102,6 +102,13 @@ TEST_F(ConfigurationFile, AStepWithMoreGroupsThanThePoolAllowsIsRefused) {
       HasSubstr("self_supervised.groups"));
 }
 
+TEST_F(ConfigurationFile, TheListenerOfMetricsNeedsAHostAndAPort) {
+  EXPECT_EQ(refusal(least_ + "[node]\nmetrics = \"0.0.0.0:9464\"\n"), "");
+  for (const char* wrong : {"9464", "localhost", "localhost:99999"})
+    EXPECT_THAT(refusal(least_, {std::string("node.metrics=") + wrong}),
+                testing::AllOf(HasSubstr("node.metrics"), HasSubstr(wrong)));
+}
+
 TEST_F(ConfigurationFile, AStageWithoutALearningRateIsRefused) {
   const auto with = [&](const std::string& first, const std::string& second) {
     return refusal(a_model_ + "[self_supervised]\n" + first + "[contrastive]\n" + second);

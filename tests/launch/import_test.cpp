@@ -315,6 +315,7 @@ TEST_F(ImportedModules, ATaskKeepsTheModulesSourceText) {
 }
 
 TEST_F(ImportedModules, ReferencesDoNotModifyTheirArguments) {
+  EXPECT_THAT(line("in_place")["notes"].dump(), HasSubstr("changes its own state"));
   EXPECT_THAT(imported("in_place").reference,
               AllOf(HasSubstr("x = x.clone()"), HasSubstr("calls = calls.clone()")));
   EXPECT_THAT(imported("conv_block").reference, Not(HasSubstr("dropout")));

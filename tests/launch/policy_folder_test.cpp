@@ -61,8 +61,9 @@ TEST_F(PolicyFolder, CheckSaysWhatAPolicyIs) {
   for (const char* part : {"million in float32, all finite", "2048 tokens", "ends with",
                            "<user>...</user><assistant>", "of keys and values for each token"})
     EXPECT_THAT(said.out, HasSubstr(part));
-  const auto json = run_hone({"policy", "check", policy().string(), "--json", "--format", "plain"});
-  const auto facts = json_lines(json.out).at(0);
+  const auto listed =
+      run_hone({"policy", "check", policy().string(), "--json", "--format", "plain"});
+  const auto facts = json_lines(listed.out).at(0);
   EXPECT_TRUE(facts["chat"].is_null());
   EXPECT_EQ(facts["vocabulary"], 2048);
 }

@@ -270,7 +270,7 @@ TEST_F(RunSamples, ItsTurnsFollowFromItsPool) {
       EXPECT_NE(r["stage"], "comparison");
       EXPECT_LE(r["turn"], 3);
       for (const json& e : v["evaluations"]) {
-        if (e["scope"] != 0 || e["device_type"] != r["device_type"]) continue;
+        if (e["scope"] != "run" || e["device_type"] != r["device_type"]) continue;
         turn_sums& sums = stages[r["stage"]][r["turn"]];
         ++sums.samples;
         if (e["outcome"] != "ok") continue;

@@ -35,7 +35,7 @@ inline std::vector<exported_sample> exported_samples(const std::vector<nlohmann:
     for (const nlohmann::json& r : variant["rollouts"]) {
       for (const nlohmann::json& e : variant["evaluations"]) {
         if (e["device_type"] != r["device_type"] ||
-            e["scope"].get<int>() % 4 != (r["origin"] == "comparison" ? 1 : 0))
+            e["scope"] != (r["origin"] == "comparison" ? "comparison" : "run"))
           continue;
         exported_sample s;
         s.stage = r["origin"] == "corpus" ? "corpus" : std::string(r["stage"]);

@@ -1,0 +1,161 @@
+#include "results/catalogue.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "messages/measurements.hpp"
+#include "messages/shown_variants.hpp"
+#include "results/message_class.hpp"
+
+namespace hone {
+namespace {
+
+struct first_writing {
+  std::uint64_t finished_ms = std::numeric_limits<std::uint64_t>::max();
+  std::uint32_t version = 0;
+  catalogue::origin from = catalogue::origin::unknown;
+  bool is_copy = false;
+};
+
+struct hash_of_id {
+  std::size_t operator()(const variant_id& id) const { return id.low; }
+};
+using writings = std::unordered_map<variant_id, first_writing, hash_of_id>;
+
+catalogue::origin origin_of(schema::RolloutGroup::Origin origin) {
+  using Origin = schema::RolloutGroup::Origin;
+  return origin == Origin::CORPUS       ? catalogue::origin::corpus
+         : origin == Origin::SERVICE    ? catalogue::origin::client
+         : origin == Origin::COMPARISON ? catalogue::origin::comparison
+                                        : catalogue::origin::policy;
+}
+
+writings read_first_writings(const pool_inspector& pool) {
+  writings all;
+  pool.db().scan<schema::RolloutGroup>(
+      family::groups, "", [&](std::string_view, const record<schema::RolloutGroup>& g) {
+        const auto shown = shown_variants(g->getDraw());
+        for (const auto rollout : g->getRollouts()) {
+          const variant_id variant(rollout.getVariantId());
+          first_writing& first = all[variant];
+          if (g->getFinishedMs() >= first.finished_ms) continue;
+          first = {g->getFinishedMs(), static_cast<std::uint32_t>(g->getDraw().getPolicyVersion()),
+                   origin_of(g->getOrigin()),
+                   std::find(shown.begin(), shown.end(), variant) != shown.end()};
+        }
+        return true;
+      });
+  return all;
+}
+
+class catalogue_reader {
+ public:
+  explicit catalogue_reader(const pool_inspector& pool) : pool_(pool) {
+    for (const auto& t : pool.tasks())
+      tasks_[task_id(t->getId())] = {std::string(view(t->getName())), t->getHeldOut()};
+    found_.failures.emplace_back();
+  }
+
+  catalogue read() {
+    const writings first = read_first_writings(pool_);
+    counting_evaluations counting;
+    pool_.each_evaluation_of_any_scope(
+        [&](const evaluation_key& key, const record<schema::Evaluation>& e) {
+          if (counting.counts(key)) add(key, *e, first);
+        });
+    sort_places();
+    std::sort(found_.rows.begin(), found_.rows.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.place, a.closed_ms, a.variant) < std::tie(b.place, b.closed_ms, b.variant);
+    });
+    return std::move(found_);
+  }
+
+ private:
+  void add(const evaluation_key& key, const schema::Evaluation::Reader& e, const writings& first) {
+    catalogue::row row{.variant = key.variant, .closed_ms = e.getClosedMs()};
+    row.place = place_of(task_id(e.getTaskId()), key.device_type);
+    row.outcome = e.getOutcome();
+    row.is_screened = is_screening(key.scope);
+    const headline score = headline_of(e);
+    row.measurements = static_cast<std::uint16_t>(
+        std::min<std::size_t>(score.measurements, std::numeric_limits<std::uint16_t>::max()));
+    row.speedup = score.speedup;
+    row.lowest = score.lowest;
+    row.highest = score.highest;
+    row.deciding = score.deciding();
+    if (row.outcome != Outcome::OK) row.failure = failure_of(message_class(view(e.getMessage())));
+    if (const auto written = first.find(key.variant); written != first.end()) {
+      row.version = written->second.version;
+      row.from = written->second.from;
+      row.is_copy = written->second.is_copy;
+    }
+    // The newest judge's evaluation of a variant on a device type comes last.
+    if (!found_.rows.empty() && found_.rows.back().variant == row.variant &&
+        found_.rows.back().place == row.place) {
+      found_.rows.back() = row;
+    } else {
+      found_.rows.push_back(row);
+    }
+  }
+
+  std::uint32_t place_of(const task_id& task, const std::string& device_type) {
+    const auto [known, is_new] =
+        places_.try_emplace({task, device_type}, static_cast<std::uint32_t>(found_.places.size()));
+    if (is_new) {
+      const auto described = tasks_.find(task);
+      const bool is_known = described != tasks_.end();
+      found_.places.push_back({task,
+                               is_known ? described->second.first : to_string(task).substr(0, 10),
+                               device_type, is_known && described->second.second});
+    }
+    return known->second;
+  }
+
+  std::uint32_t failure_of(const std::string& message) {
+    const auto [known, is_new] =
+        failures_.try_emplace(message, static_cast<std::uint32_t>(found_.failures.size()));
+    if (is_new) found_.failures.push_back(message);
+    return known->second;
+  }
+
+  void sort_places() {
+    std::vector<std::uint32_t> order(found_.places.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const auto& x = found_.places[a];
+      const auto& y = found_.places[b];
+      return std::tie(x.name, x.device_type, x.task) < std::tie(y.name, y.device_type, y.task);
+    });
+    std::vector<catalogue::task_on_device> sorted;
+    std::vector<std::uint32_t> moved(order.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) {
+      moved[order[i]] = i;
+      sorted.push_back(std::move(found_.places[order[i]]));
+    }
+    found_.places = std::move(sorted);
+    for (catalogue::row& row : found_.rows) row.place = moved[row.place];
+  }
+
+  const pool_inspector& pool_;
+  catalogue found_;
+  std::map<task_id, std::pair<std::string, bool>> tasks_;
+  std::map<std::pair<task_id, std::string>, std::uint32_t> places_;
+  std::map<std::string, std::uint32_t> failures_;
+};
+
+}  // namespace
+
+std::size_t catalogue::first_row(std::uint32_t place) const {
+  const auto found = std::lower_bound(
+      rows.begin(), rows.end(), place,
+      [](const row& candidate, std::uint32_t wanted) { return candidate.place < wanted; });
+  return static_cast<std::size_t>(found - rows.begin());
+}
+
+catalogue read_catalogue(const pool_inspector& pool) { return catalogue_reader(pool).read(); }
+
+}  // namespace hone

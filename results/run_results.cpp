@@ -1,0 +1,380 @@
+#include "results/run_results.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "messages/measurements.hpp"
+#include "messages/names.hpp"
+#include "results/compact_groups.hpp"
+#include "results/message_class.hpp"
+#include "storage/inspection.hpp"
+#include "tasks/task_file.hpp"
+#include "tasks/variant_document.hpp"
+
+namespace hone {
+namespace {
+
+// A sample counts as faster than an exemplar from this ratio on.
+constexpr double faster = 1.05;
+
+// The newest evaluation of a variant on a device type in one scope, without its measurements.
+struct known_outcome {
+  std::uint32_t judge = 0;
+  Outcome outcome = Outcome::INFRASTRUCTURE;
+  double score = 0;
+};
+
+struct outcome_key {
+  variant_id variant;
+  std::uint32_t device_type = 0;  // index of its name
+  std::uint32_t scope = 0;
+  bool operator==(const outcome_key&) const = default;
+};
+
+// The bits of an id are those of a hash, or random.
+struct hash_of_id {
+  std::size_t operator()(const variant_id& id) const { return id.low; }
+  std::size_t operator()(const outcome_key& key) const {
+    return key.variant.low ^ (key.device_type + 0x9e3779b97f4a7c15ULL * key.scope);
+  }
+};
+using variant_set = std::unordered_set<variant_id, hash_of_id>;
+
+// Reads a pool's families one after the other, each once, and keeps a few bytes of each record: the
+// pool may be larger than memory.
+class results_reader {
+ public:
+  explicit results_reader(const std::filesystem::path& folder) : pool_(folder) {
+    for (const auto& t : pool_.tasks()) {
+      found_.names[task_id(t->getId())] = std::string(view(t->getName()));
+      ++found_.tasks_of_name[std::string(view(t->getName()))];
+      const task parsed = from_record(*t);
+      variant_document reference;
+      reference.python = parsed.reference;
+      references_.insert(
+          variant_id(make_variant(parsed.id, print_variant_document(reference))->getId()));
+      if (std::string fixed = fixed_tensors(parsed); !fixed.empty())
+        found_.fixed[parsed.id] = std::move(fixed);
+      if (t->getHeldOut()) held_out_.emplace(parsed.id, parsed.tier);
+      if (t->getIsSample()) samples_.emplace(t->getId());
+    }
+  }
+
+  run_results read() {
+    const compact_groups groups = read_compact_groups(pool_);
+    find_corpus_variants(groups);
+    read_evaluations();
+    count_variants();
+    read_groups(groups);
+    read_steps();
+    return std::move(found_);
+  }
+
+ private:
+  void find_corpus_variants(const compact_groups& all) {
+    for (const compact_group& g : all.groups) {
+      found_.samples += g.rollouts.size();
+      if (g.origin != schema::RolloutGroup::Origin::CORPUS) continue;
+      for (const auto& rollout : g.rollouts) corpus_variants_.insert(rollout.variant);
+    }
+  }
+
+  std::uint32_t index_of(const std::string& device_type) {
+    return indices_.emplace(device_type, static_cast<std::uint32_t>(indices_.size())).first->second;
+  }
+
+  // Counts only evaluations of the newest judge version, because scores of different versions are
+  // not comparable.
+  void read_evaluations() {
+    std::map<std::uint32_t, judged_by> versions;
+    counting_evaluations counting;
+    pool_.each_evaluation_of_any_scope(
+        [&](const evaluation_key& key, const record<schema::Evaluation>& e) {
+          found_.measurements += e->getMeasurements().size();
+          known_outcome& known = known_[{key.variant, index_of(key.device_type), key.scope}];
+          if (key.judge >= known.judge) known = {key.judge, e->getOutcome(), e->getScore()};
+          if (counting.counts(key)) count_evaluation(key, *e, versions[key.judge]);
+        });
+    if (versions.empty()) return;
+    judged_by& newest = versions.rbegin()->second;
+    found_.tasks = std::move(newest.tasks);
+    for (const auto& [where, row] : found_.tasks) found_.device_types.insert(where.device_type);
+    found_.unparsable = newest.unparsable;
+    found_.infrastructure = newest.infrastructure;
+    found_.judged = newest.judged;
+    found_.timed = newest.timed;
+    found_.new_programs = newest.new_programs;
+    found_.failures = std::move(newest.failures);
+    for (auto& [where, row] : found_.tasks) {
+      if (!row.best) continue;
+      const variant_id best(row.best->getVariantId());
+      row.in_corpus = corpus_variants_.contains(best);
+      row.is_reference = references_.contains(best);
+    }
+  }
+
+  // What evaluations of one judge version add up to.
+  struct judged_by {
+    std::map<place, task_row> tasks;
+    std::uint64_t unparsable = 0;
+    std::uint64_t infrastructure = 0;
+    std::uint64_t judged = 0;
+    std::uint64_t timed = 0;
+    std::uint64_t new_programs = 0;
+    std::map<std::pair<Outcome, std::string>, failure_row> failures;
+  };
+
+  static void count_failure(const evaluation_key& key, const schema::Evaluation::Reader& e,
+                            judged_by& counts) {
+    if (e.getOutcome() == Outcome::OK) return;
+    failure_row& row = counts.failures[{e.getOutcome(), message_class(view(e.getMessage()))}];
+    if (row.evaluations++ > 0) return;
+    row.example = key.variant;
+    row.device_type = key.device_type;
+  }
+
+  void count_evaluation(const evaluation_key& key, const schema::Evaluation::Reader& e,
+                        judged_by& counts) const {
+    // A stream's tasks are many, and each has one document: they are counted, and not listed.
+    const task_id task(e.getTaskId());
+    task_row unlisted;
+    task_row& row = samples_.contains(task) ? unlisted : counts.tasks[{task, key.device_type}];
+    count_failure(key, e, counts);
+    if (e.getOutcome() == Outcome::UNPARSABLE) {
+      ++counts.unparsable;
+      return;
+    }
+    if (e.getOutcome() == Outcome::INFRASTRUCTURE) {
+      ++counts.infrastructure;
+      return;
+    }
+    ++counts.judged;
+    const bool is_old = corpus_variants_.contains(key.variant) || references_.contains(key.variant);
+    counts.new_programs += is_old ? 0 : 1;
+    counts.timed += e.getMeasurements().size() > 0 ? 1 : 0;
+    ++row.tried;
+    if (e.getOutcome() != Outcome::OK) return;
+    ++row.ok;
+    if (key.scope == run_scope && has_score(e) &&
+        (!row.best || headline_of(e).deciding() > headline_of(*row.best).deciding()))
+      row.best = copy_record<schema::Evaluation>(e);
+  }
+
+  void count_variants() {
+    variant_set evaluated;
+    variant_set compared;
+    for (const auto& [key, known] : known_)
+      (is_comparison(key.scope) ? compared : evaluated).insert(key.variant);
+    found_.evaluated_variants = evaluated.size();
+    for (const variant_id& one : compared)
+      found_.compared_variants += evaluated.contains(one) ? 0 : 1;
+    std::uint64_t variants = 0;
+    pool_.db().scan_keys(family::variants, "", [&](std::string_view) {
+      ++variants;
+      return true;
+    });
+    found_.waiting_variants = variants - found_.evaluated_variants - found_.compared_variants;
+  }
+
+  sample_source source_of(const compact_group::rollout& rollout, Outcome outcome) const {
+    return outcome == Outcome::UNPARSABLE               ? sample_source::none
+           : rollout.is_shown                           ? sample_source::shown
+           : corpus_variants_.contains(rollout.variant) ? sample_source::corpus
+           : references_.contains(rollout.variant)      ? sample_source::reference
+           : written_.contains(rollout.variant)         ? sample_source::known
+                                                        : sample_source::fresh;
+  }
+
+  // A comparison's groups count only after a version has consumed them.
+  void read_groups(const compact_groups& all) {
+    std::map<std::string, std::uint64_t> counts;
+    std::vector<const compact_group*> groups;
+    for (const compact_group& g : all.groups) {
+      const std::uint64_t given_up = count_given_up(g, all.places[g.place].device_type);
+      found_.given_up_samples += given_up;
+      if (given_up > 0 && given_up == g.rollouts.size()) continue;
+      groups.push_back(&g);
+      ++counts[stage_name(g)];
+    }
+    std::map<std::string, std::uint64_t> seen;
+    for (const compact_group* one : groups) {
+      const compact_group& g = *one;
+      const std::string stage = stage_name(g);
+      const compact_groups::where& at = all.places[g.place];
+      const place where{at.task, at.device_type};
+      const std::uint64_t before = seen[stage]++;
+      const bool is_last_quarter = seen[stage] * 4 > counts[stage] * 3;
+      if (g.stage == Stage::VALIDATION) {
+        found_.validation_samples += g.rollouts.size();
+        continue;
+      }
+      if (g.origin == schema::RolloutGroup::Origin::COMPARISON &&
+          g.state != schema::GroupProgress::State::TRAINED) {
+        found_.left_out_samples += g.rollouts.size();
+        continue;
+      }
+      if (g.state == schema::GroupProgress::State::DROPPED)
+        ++found_.dropped_groups[where.device_type];
+      stage_row& row = found_.stages[stage];
+      std::vector<scored_sums*> parts = {&row.all,
+                                         &row.curve[before * curve_points / counts[stage]]};
+      if (is_last_quarter) parts.push_back(&row.last);
+      for (const auto& rollout : g.rollouts) read_sample(g, where, rollout, row, parts);
+      for (const auto& rollout : g.rollouts) written_.insert(rollout.variant);
+    }
+  }
+
+  // What a full evaluation has refuted stays refuted, whatever its screening says.
+  auto known_outcome_of(const variant_id& variant, std::uint32_t device_type,
+                        std::uint32_t scope) const {
+    const auto full = known_.find({variant, device_type, run_scope});
+    const bool counts =
+        scope == screening_scope && full != known_.end() && is_refuted(full->second.outcome);
+    return counts ? full : known_.find({variant, device_type, scope});
+  }
+
+  // Returns the number of samples that were not judged because nobody needs them any more.
+  std::uint64_t count_given_up(const compact_group& g, const std::string& device_type) {
+    const bool is_compared = g.origin == schema::RolloutGroup::Origin::COMPARISON;
+    if (g.state != schema::GroupProgress::State::DROPPED || is_compared) return 0;
+    const std::uint32_t type = index_of(device_type);
+    std::uint64_t count = 0;
+    for (const auto& rollout : g.rollouts)
+      count += known_outcome_of(rollout.variant, type, g.scope) == known_.end() ? 1 : 0;
+    return count;
+  }
+
+  void read_sample(const compact_group& g, const place& where,
+                   const compact_group::rollout& rollout, stage_row& row,
+                   const std::vector<scored_sums*>& parts) {
+    const auto known = known_outcome_of(rollout.variant, index_of(where.device_type), g.scope);
+    if (known == known_.end()) {
+      row.unknown += g.state == schema::GroupProgress::State::DROPPED ? 0 : 1;
+      return;
+    }
+    const Outcome outcome = known->second.outcome;
+    const double score = known->second.score;
+    const bool is_of_corpus = g.origin == schema::RolloutGroup::Origin::CORPUS;
+    if (outcome == Outcome::OK && score == 0 && !is_of_corpus) {  // verified, and not timed yet
+      ++row.unknown;
+      return;
+    }
+    ++row.outcomes[std::string(name_of(outcome))];
+    for (scored_sums* part : parts) part->add(where, outcome, score);
+    version_row& of_version = row.by_version[g.policy_version];
+    ++of_version.outcomes[std::string(name_of(outcome))];
+    of_version.all.add(where, outcome, score);
+    if (is_of_corpus) {
+      if (outcome != Outcome::OK) found_.unlearned.emplace(rollout.variant, outcome);
+      return;
+    }
+    const sample_source source = source_of(rollout, outcome);
+    row.by_source.at(static_cast<std::size_t>(source)).add(outcome);
+    if (outcome == Outcome::OK && g.best_shown > 0) {
+      ++row.gain.samples;
+      row.gain.faster += score >= faster * g.best_shown ? 1 : 0;
+      row.gain.log_gain += std::log(std::max(score, least_speedup) / g.best_shown);
+    }
+    if (g.turn > 0) {
+      revision_sums& revisions = row.revisions[g.turn];
+      ++revisions.samples;
+      revisions.ok += outcome == Outcome::OK ? 1 : 0;
+      revisions.better += outcome == Outcome::OK && score >= faster * g.attempt_score ? 1 : 0;
+    }
+    if (!is_comparison(g.scope)) return;
+    if (is_inconclusive(outcome)) {
+      ++found_.inconclusive_compared;
+      return;
+    }
+    const auto held_out = held_out_.find(where.task);
+    auto& compared = held_out != held_out_.end() ? found_.held_out : found_.compared;
+    const std::string name = found_.name_of(where);
+    if (held_out != held_out_.end() && held_out->second > 0) found_.tiers[name] = held_out->second;
+    compared[g.arm][g.policy_version][name].push_back({outcome == Outcome::OK, score,
+                                                       source == sample_source::shown,
+                                                       source == sample_source::fresh});
+  }
+
+  // Names the versions by their stages, and counts the tokens that were trained on and the updates
+  // that were skipped on the way to the head.
+  void read_steps() {
+    const version_chain versions = pool_.versions();
+    if (!versions.head()) return;
+    double tokens = 0;
+    for (const std::uint64_t version : versions.path_to(*versions.head())) {
+      const auto* known = versions.find(version);
+      const std::string stage(name_of((*known)->getStage()));
+      const std::uint32_t steps = (*known)->getStep();
+      if ((*known)->getStage() != Stage::COMPARISON)
+        found_.version_names[version] =
+            steps == 0 ? "before " + stage : "in " + stage + ", step " + std::to_string(steps);
+      if ((*known)->getStage() == Stage::CONTRASTIVE && steps == 0)
+        found_.before_contrastive = version;
+      if (const auto step = pool_.step(version)) {
+        for (const auto metric : (*step)->getMetrics()) {
+          if (view(metric.getName()) == "skipped_updates")
+            found_.skipped_updates += metric.getValue();
+          if (view(metric.getName()) == "tokens") tokens += metric.getValue();
+          if (view(metric.getName()) == "groups_with_signal") {
+            ++found_.contrastive_steps;
+            found_.steps_without_signal += metric.getValue() == 0 ? 1 : 0;
+          }
+          if (view(metric.getName()).starts_with("validation_"))
+            found_.validations[version][std::string(view(metric.getName()))] = metric.getValue();
+        }
+      }
+      found_.trained_tokens[version] = tokens;
+    }
+  }
+
+  static std::string stage_name(const compact_group& g) {
+    return g.origin == schema::RolloutGroup::Origin::CORPUS ? "corpus"
+                                                            : std::string(name_of(g.stage));
+  }
+
+  pool_inspector pool_;
+  std::map<task_id, std::uint32_t> held_out_;     // with their tiers
+  std::set<task_id> samples_;                     // of the stream
+  std::map<std::string, std::uint32_t> indices_;  // of device types
+  std::unordered_map<outcome_key, known_outcome, hash_of_id> known_;
+  variant_set corpus_variants_;
+  variant_set references_;
+  variant_set written_;  // variants of the groups that were read so far
+  run_results found_;
+};
+
+}  // namespace
+
+std::string_view name_of(sample_source source) {
+  constexpr std::array<std::string_view, sample_sources> names = {"no_program", "shown", "corpus",
+                                                                  "reference",  "known", "new"};
+  return names.at(static_cast<std::size_t>(source));
+}
+
+void scored_sums::add(const place& where, Outcome outcome, double score) {
+  all.add(outcome);
+  untimed += outcome == Outcome::OK && score == 0 ? 1 : 0;
+  if (is_inconclusive(outcome)) return;
+  auto& [samples, log] = logs[where];
+  ++samples;
+  log += log_speedup(outcome == Outcome::OK, score);
+}
+
+std::optional<double> scored_sums::mean_log() const {
+  if (untimed > 0) return std::nullopt;
+  double sum = 0;
+  for (const auto& [where, its] : logs) sum += its.second / its.first;
+  return logs.empty() ? 0 : sum / static_cast<double>(logs.size());
+}
+
+std::string run_results::name_of(const place& where) const {
+  const std::string& name = names.at(where.task);
+  return name + (tasks_of_name.at(name) > 1 ? " " + to_string(where.task).substr(0, 6) : "") +
+         (device_types.size() > 1 ? " on " + where.device_type : "");
+}
+
+run_results read_results(const std::filesystem::path& pool) { return results_reader(pool).read(); }
+
+}  // namespace hone

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ui/html/element.hpp"
+#include "ui/server/snapshot.hpp"
+
+namespace hone {
+
+// A request for a page or for its data: "/task/softmax?on=h100" has the name "task", the segment
+// "softmax" and the query "on".
+struct page_request {
+  std::string name;
+  std::vector<std::string> segments;
+  std::map<std::string, std::string> query;
+
+  // Returns a value of the query, or nothing.
+  std::string value(const std::string& key) const {
+    const auto found = query.find(key);
+    return found == query.end() ? "" : found->second;
+  }
+  // Returns a number of the query, from 0 to `most`; `otherwise` if it has none.
+  std::size_t number(const std::string& key, std::size_t otherwise, std::size_t most) const;
+  // Returns this request's address with one value of the query replaced; an empty one is left out.
+  // Other values are kept if they are not empty, except `from`, the first row of a page.
+  html::url with(html::url_prefix path, const std::string& key, const std::string& value) const;
+};
+
+// The request names nothing that the run has.
+class not_found : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct page {
+  std::string title;
+  html::element body;
+};
+
+// Make a page, or its data as JSON. All throw not_found and pool_error. Each page shows numbers of
+// run_results, of the catalogue, or of records, and computes none that the commands do not.
+page run_page(const snapshot& of, const page_request& request, std::string_view state);
+page tasks_page(const snapshot& of, const page_request& request);
+page task_page(const snapshot& of, const page_request& request);
+page variant_page(const snapshot& of, const page_request& request);
+page group_page(const snapshot& of, const page_request& request);
+page diff_page(const snapshot& of, const page_request& request);
+page failures_page(const snapshot& of, const page_request& request);
+page cluster_page(const std::filesystem::path& run, const page_request& request);
+
+nlohmann::ordered_json api_answer(const snapshot& of, const page_request& request,
+                                  std::string_view state);
+
+// Returns the index of the place that a request names by task, its name or its id, and `on`, the
+// device type; without `on`, the first of the task. Throws not_found.
+std::uint32_t place_named(const catalogue& rows, const std::string& task, const std::string& on);
+// Returns the variant whose id begins so. Throws not_found.
+record<schema::Variant> variant_named(const pool_inspector& pool, const std::string& prefix);
+// Returns the group of an id. Throws not_found.
+record<schema::RolloutGroup> group_named(const pool_inspector& pool, const std::string& id);
+
+}  // namespace hone
