@@ -29,7 +29,8 @@ void add_counts(ordered_json& rooms, const std::string& room,
                 const schema::ActorStatus::Reader& actor) {
   ordered_json& counts = rooms[room];
   const auto add = [&](const char* name, double value) {
-    counts[name] = counts.value(name, 0.0) + value;
+    ordered_json& sum = counts[name];
+    sum = (sum.is_null() ? 0.0 : sum.get<double>()) + value;
   };
   add("actors", 1);
   add("processed", static_cast<double>(actor.getProcessed()));

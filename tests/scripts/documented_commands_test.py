@@ -36,7 +36,7 @@ NAMES = {
 # Commands that are not run here, by what they contain, and why.
 NOT_RUN = {
     r"cuda|policy bench|task compile|h200=": "needs a GPU",
-    r"^hone (run|node|up|down|scale|status|serve)\b(?!.*ring)": "other tests run such processes",
+    r"^hone (run|node|up|down|scale|status|serve|ui)\b(?!.*ring)": "other tests run such processes",
     r"^hone (report|pool portability|corpus collect --pool runs/endpoint)": "of such a run",
     r"smollm2|level1|HOST|authority (head|gpus)|runs/ssh": "needs files from elsewhere",
     r"synthesise|FOLDER --prompt|policy check FOLDER": "takes minutes, or needs a model",
