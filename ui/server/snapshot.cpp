@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
 constexpr auto pause_between_looks = std::chrono::milliseconds(500);
-constexpr int share_of_time = 5;  // one part of so many
+constexpr int share_of_time = 10;  // one part of so many
 
 // Returns a text that changes whenever a writer has written to the pool: the sizes and times of its
 // logs and of the list of its files.

@@ -43,7 +43,7 @@ struct snapshot {
 };
 
 // Keeps a snapshot of a run's pool up to date: a thread makes a new one after the pool has changed,
-// and spends at most a fifth of its time on that.
+// and spends at most a tenth of its time on that.
 class snapshot_keeper {
  public:
   // `directory` is a run's. Throws pool_error if it holds no pool that can be read.
