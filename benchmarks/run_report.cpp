@@ -62,7 +62,25 @@ void fill(const std::filesystem::path& folder, std::uint64_t variants, std::uint
   for (std::uint64_t t = 0; t < tasks; ++t) {
     record_builder<schema::Task> task;
     numbered_task(t).store(task->initId());
-    task->setName("task" + std::to_string(t));
+    const std::string name = "task" + std::to_string(t);
+    task->setName(name);
+    task->setText("name = \"" + name + "\"\n" + R"(summary = "A scaled vector"
+reference = """
+def forward(x: Tensor) -> Tensor:
+    return x * 2.0
+"""
+
+[[input]]
+name = "x"
+shape = ["N"]
+
+[[case]]
+sizes = { N = 4096 }
+timed = true
+
+[[case]]
+sizes = { N = 37 }
+)");
     p.add_task(task.finish());
   }
   record_builder<schema::DeviceType> type;

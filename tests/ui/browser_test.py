@@ -43,7 +43,13 @@ return found;
 def start_browser(*options):
     chosen = webdriver.ChromeOptions()
     chosen.binary_location = "/usr/bin/chromium"
-    for option in ["--headless=new", "--no-sandbox", "--disable-gpu", *options]:
+    for option in [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        *options,
+    ]:
         chosen.add_argument(option)
     chosen.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=chosen)
