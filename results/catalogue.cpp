@@ -149,11 +149,9 @@ class catalogue_reader {
 
 }  // namespace
 
-std::size_t catalogue::first_row(std::uint32_t place) const {
-  const auto found = std::lower_bound(
-      rows.begin(), rows.end(), place,
-      [](const row& candidate, std::uint32_t wanted) { return candidate.place < wanted; });
-  return static_cast<std::size_t>(found - rows.begin());
+std::span<const catalogue::row> catalogue::rows_of(std::uint32_t place) const {
+  const auto [begin, end] = std::ranges::equal_range(rows, place, {}, &row::place);
+  return {begin, end};
 }
 
 catalogue read_catalogue(const pool_inspector& pool) { return catalogue_reader(pool).read(); }

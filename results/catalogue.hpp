@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,8 @@ struct catalogue {
   std::vector<std::string> failures;   // message_class() of messages; the first is empty
   std::vector<row> rows;               // by place, and by closed_ms within a place
 
-  // Returns the index of the first row of a place; the rows of the next place follow its last one.
-  std::size_t first_row(std::uint32_t place) const;
+  // Returns the rows of a place.
+  std::span<const row> rows_of(std::uint32_t place) const;
 };
 
 // Reads a pool's evaluations and groups once each. Throws pool_error.

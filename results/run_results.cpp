@@ -46,7 +46,7 @@ using variant_set = std::unordered_set<variant_id, hash_of_id>;
 // pool may be larger than memory.
 class results_reader {
  public:
-  explicit results_reader(const std::filesystem::path& folder) : pool_(folder) {
+  explicit results_reader(const pool_inspector& pool) : pool_(pool) {
     for (const auto& t : pool_.tasks()) {
       found_.names[task_id(t->getId())] = std::string(view(t->getName()));
       ++found_.tasks_of_name[std::string(view(t->getName()))];
@@ -130,9 +130,7 @@ class results_reader {
                             judged_by& counts) {
     if (e.getOutcome() == Outcome::OK) return;
     failure_row& row = counts.failures[{e.getOutcome(), message_class(view(e.getMessage()))}];
-    if (row.evaluations++ > 0) return;
-    row.example = key.variant;
-    row.device_type = key.device_type;
+    if (row.evaluations++ == 0) row.example = key.variant;
   }
 
   void count_evaluation(const evaluation_key& key, const schema::Evaluation::Reader& e,
@@ -334,7 +332,7 @@ class results_reader {
                                                             : std::string(name_of(g.stage));
   }
 
-  pool_inspector pool_;
+  const pool_inspector& pool_;
   std::map<task_id, std::uint32_t> held_out_;     // with their tiers
   std::set<task_id> samples_;                     // of the stream
   std::map<std::string, std::uint32_t> indices_;  // of device types
@@ -375,6 +373,16 @@ std::string run_results::name_of(const place& where) const {
          (device_types.size() > 1 ? " on " + where.device_type : "");
 }
 
-run_results read_results(const std::filesystem::path& pool) { return results_reader(pool).read(); }
+bool is_complete(const pool_inspector& pool) {
+  const version_chain versions = pool.versions();
+  const auto* head = versions.head_version();
+  return head != nullptr && (*head)->getComplete();
+}
+
+run_results read_results(const pool_inspector& pool) { return results_reader(pool).read(); }
+
+run_results read_results(const std::filesystem::path& pool) {
+  return read_results(pool_inspector(pool));
+}
 
 }  // namespace hone

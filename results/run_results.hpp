@@ -18,6 +18,7 @@
 #include "messages/schema/pipeline.capnp.h"
 #include "messages/schema/variant.capnp.h"
 #include "results/comparison.hpp"
+#include "storage/inspection.hpp"
 
 namespace hone {
 
@@ -94,7 +95,6 @@ struct version_row {
 struct failure_row {
   std::uint64_t evaluations = 0;
   variant_id example;
-  std::string device_type;  // of the example
 };
 
 // The samples of a stage.
@@ -172,7 +172,11 @@ struct run_results {
   std::string name_of(const place& where) const;
 };
 
+// True if the run ended with its newest version.
+bool is_complete(const pool_inspector& pool);
+
 // Reads the results from a pool, which may be open for writing elsewhere. Throws pool_error.
+run_results read_results(const pool_inspector& pool);
 run_results read_results(const std::filesystem::path& pool);
 
 }  // namespace hone

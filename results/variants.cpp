@@ -29,23 +29,23 @@ std::string code_of(const schema::Variant::Reader& v) {
 // Where the rollouts of a variant are, the newest first.
 struct rollout_list {
   std::size_t count = 0;
-  std::vector<std::pair<pool_inspector::written_as, record<schema::RolloutGroup>>> newest;
+  std::vector<placed_rollout> newest;
 };
 
 rollout_list newest_rollouts(const pool_inspector& pool, const variant_id& id, std::size_t limit) {
   rollout_list found;
   const auto is_newer = [](const auto& a, const auto& b) {
-    return a.second->getFinishedMs() > b.second->getFinishedMs();
+    return a.group->getFinishedMs() > b.group->getFinishedMs();
   };
   const auto keep_newest = [&] {
     std::stable_sort(found.newest.begin(), found.newest.end(), is_newer);
     found.newest.resize(std::min(limit, found.newest.size()));
   };
   for (const auto& written : pool.rollouts_of(id)) {
-    auto group = pool.group(written.group);
-    if (!group || written.index >= (*group)->getRollouts().size()) continue;
+    auto rollout = find_rollout(pool, written);
+    if (!rollout) continue;
     ++found.count;
-    found.newest.emplace_back(written, *std::move(group));
+    found.newest.push_back(*std::move(rollout));
     if (found.newest.size() / 4 > limit) keep_newest();
   }
   keep_newest();
@@ -64,25 +64,25 @@ void add_tokens(ordered_json& to, const schema::Rollout::Reader& rollout) {
 ordered_json rollouts_to_json(const pool_inspector& pool, const rollout_list& list,
                               bool has_tokens) {
   ordered_json all = ordered_json::array();
-  for (const auto& [written, stored] : list.newest) {
-    const auto* group = &stored;
-    const auto draw = (*group)->getDraw();
+  for (const placed_rollout& placed : list.newest) {
+    const auto& group = placed.group;
+    const auto draw = group->getDraw();
     ordered_json exemplars = ordered_json::array();
     for (const auto e : draw.getExemplars())
       exemplars.push_back(
           {{"variant", to_string(variant_id(e.getVariantId()))}, {"speedup", e.getScore()}});
-    const auto progress = pool.progress(written.group);
+    const auto progress = pool.progress(placed.where.group);
     const bool trained =
         progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED;
-    const auto rollout = (*group)->getRollouts()[written.index];
+    const auto rollout = placed.rollout();
     ordered_json versions = ordered_json::array();
     for (const auto run : rollout.getVersions())
       versions.push_back({{"version", run.getVersion()}, {"tokens", run.getTokens()}});
     ordered_json one = {
-        {"rollout", to_string(written.rollout)},
-        {"group", to_string(written.group)},
-        {"index", written.index},
-        {"origin", name_of((*group)->getOrigin())},
+        {"rollout", to_string(placed.where.rollout)},
+        {"group", to_string(placed.where.group)},
+        {"index", placed.where.index},
+        {"origin", name_of(group->getOrigin())},
         {"stage", name_of(draw.getStage())},
         {"device_type", text(draw.getDeviceType())},
         {"arm", name_of(draw.getArm())},
@@ -98,12 +98,12 @@ ordered_json rollouts_to_json(const pool_inspector& pool, const rollout_list& li
         {"trained_into_version",
          trained ? ordered_json((*progress)->getTrainedBy()) : ordered_json(nullptr)},
         {"dropped", progress && (*progress)->getState() == schema::GroupProgress::State::DROPPED},
-        {"written_ms", (*group)->getFinishedMs()},
+        {"written_ms", group->getFinishedMs()},
         {"draw_seed", std::to_string(draw.getSeed())},
         {"population", draw.getPopulation()},
         {"truncated", rollout.getTruncated()},
         {"versions", versions},
-        {"prompt", text((*group)->getPrompt())},
+        {"prompt", text(group->getPrompt())},
         {"text", text(rollout.getText())}};
     if (has_tokens) add_tokens(one, rollout);
     all.push_back(std::move(one));
@@ -170,13 +170,19 @@ std::string scores_of(const pool_inspector& pool, const variant_id& id) {
   return scores;
 }
 
+std::optional<placed_rollout> find_rollout(const pool_inspector& pool,
+                                           const pool_inspector::written_as& where) {
+  auto group = pool.group(where.group);
+  if (!group || where.index >= (*group)->getRollouts().size()) return std::nullopt;
+  return placed_rollout{where, *std::move(group)};
+}
+
 std::optional<placed_rollout> first_rollout(const pool_inspector& pool, const variant_id& id) {
   std::optional<placed_rollout> first;
   for (const auto& written : pool.rollouts_of(id)) {
-    auto group = pool.group(written.group);
-    if (!group || written.index >= (*group)->getRollouts().size()) continue;
-    if (!first || (*group)->getFinishedMs() < first->group->getFinishedMs())
-      first = placed_rollout{written, *std::move(group)};
+    auto rollout = find_rollout(pool, written);
+    if (rollout && (!first || rollout->group->getFinishedMs() < first->group->getFinishedMs()))
+      first = std::move(rollout);
   }
   return first;
 }
@@ -206,9 +212,9 @@ ordered_json variant_to_json(const pool_inspector& pool, const schema::Variant::
 std::optional<std::string> document_of(const pool_inspector& pool, const variant_id& id) {
   const auto written = pool.rollouts_of(id);
   for (auto one = written.rbegin(); one != written.rend(); ++one) {
-    const auto group = pool.group(one->group);
-    if (!group || one->index >= (*group)->getRollouts().size()) continue;
-    std::string document = text((*group)->getRollouts()[one->index].getText());
+    const auto rollout = find_rollout(pool, *one);
+    if (!rollout) continue;
+    std::string document = text(rollout->rollout().getText());
     if (!document.empty()) return document;
   }
   return std::nullopt;

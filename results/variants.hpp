@@ -41,6 +41,9 @@ struct placed_rollout {
   record<schema::RolloutGroup> group;
   schema::Rollout::Reader rollout() const { return group->getRollouts()[where.index]; }
 };
+// Returns the rollout in its group, or nullopt if the pool has the group no longer.
+std::optional<placed_rollout> find_rollout(const pool_inspector& pool,
+                                           const pool_inspector::written_as& where);
 // Returns the earliest rollout that wrote a variant, or nullopt if none is left.
 std::optional<placed_rollout> first_rollout(const pool_inspector& pool, const variant_id& id);
 

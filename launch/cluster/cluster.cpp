@@ -190,6 +190,9 @@ void start_cluster(const cluster_plan& plan, const cluster_options& options) {
   if (head.phase == node_phase::running)
     throw std::runtime_error("the cluster of " + run.string() + " is up already (its head is " +
                              head.where + ")");
+  if (!options.resume && fs::exists(run / "pool"))
+    throw std::runtime_error(run.string() + ": there is a run already; go on with `hone up " +
+                             run.string() + " --resume`, or name another directory in the file");
   stop_changed_pools(run, plan, options);
   replace_file(plan_of(run), plan.text, 0600);
   const bool has_identities = needs_identities(plan);

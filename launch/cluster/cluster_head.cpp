@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -70,10 +69,6 @@ fs::path head_log(const fs::path& run) { return run / "logs" / "head.log"; }
 
 std::string start_head(const fs::path& run, const std::vector<std::string>& command,
                        std::chrono::milliseconds limit) {
-  if (fs::exists(run / "pool") &&
-      std::find(command.begin(), command.end(), "--resume") == command.end())
-    throw std::runtime_error(run.string() + ": there is a run already; go on with `hone up " +
-                             run.string() + " --resume`, or name another directory in the file");
   fs::create_directories(run / "logs");
   const fs::path address_file = run / "address";
   fs::remove(address_file);  // of a run that was killed

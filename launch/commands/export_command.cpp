@@ -50,23 +50,19 @@ void describe_evaluation(const schema::Evaluation::Reader& e, found_variant& fou
     found.notes.push_back("That is a processor core; on a GPU the speed-up is another.");
 }
 
-// The variant is not known to be correct: an answer, and no wrong input.
-class not_correct : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// Throws std::runtime_error unless the variant is ok on a type of device, or that is not asked for.
-void require_ok(const export_options& options, found_variant& found) {
-  if (!found.ok.empty()) return;
+// Returns why the variant must not be exported; empty if it is ok on a type of device, or if that
+// is not asked for, which a note then says.
+std::string refusal_of(const export_options& options, found_variant& found) {
+  if (!found.ok.empty()) return "";
   if (options.unverified) {
     found.notes.push_back("Not known to be correct: exported with --unverified.");
-    return;
+    return "";
   }
   std::string why = "no evaluation of it is there";
   for (const std::string& problem : found.problems)
     why = (&problem == &found.problems.front() ? "judged " : why + "; ") + problem;
-  throw not_correct(options.variant + ": is not known to be correct: " + why +
-                    "; --unverified exports it in any case");
+  return options.variant + ": is not known to be correct: " + why +
+         "; --unverified exports it in any case";
 }
 
 found_variant find_in_pool(const export_options& options) {
@@ -121,10 +117,8 @@ std::string forms_text() {
 
 int export_variant(const export_options& options) {
   found_variant found = options.pool.empty() ? read_file(options) : find_in_pool(options);
-  try {
-    require_ok(options, found);
-  } catch (const not_correct& e) {
-    std::cerr << "hone: " << e.what() << "\n";
+  if (const std::string refusal = refusal_of(options, found); !refusal.empty()) {
+    std::cerr << "hone: " << refusal << "\n";
     return 1;
   }
   for (const std::string& problem : found.problems)

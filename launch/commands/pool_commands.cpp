@@ -118,27 +118,25 @@ int diff(const pool_arguments& a) {
   return 0;
 }
 
-int descendants(const pool_arguments& a) {
+// Answers about the named variant.
+int answer_about(const pool_arguments& a,
+                 ordered_json (*to_json)(const pool_inspector&, const variant_id&),
+                 void (*print)(const pool_inspector&, const variant_id&)) {
   const pool_inspector pool(a.pool);
   const variant_id id = pool.find_variant(a.ids[0]);
   if (a.json) {
-    std::cout << one_line(descendants_to_json(pool, id)) << "\n";
+    std::cout << one_line(to_json(pool, id)) << "\n";
   } else {
-    print_descendants(pool, id);
+    print(pool, id);
   }
   return 0;
 }
 
-int lineage(const pool_arguments& a) {
-  const pool_inspector pool(a.pool);
-  const variant_id id = pool.find_variant(a.ids[0]);
-  if (a.json) {
-    std::cout << one_line(lineage_to_json(pool, id)) << "\n";
-  } else {
-    print_lineage(pool, id);
-  }
-  return 0;
+int descendants(const pool_arguments& a) {
+  return answer_about(a, descendants_to_json, print_descendants);
 }
+
+int lineage(const pool_arguments& a) { return answer_about(a, lineage_to_json, print_lineage); }
 
 // One line of `hone pool ls`.
 struct listed {

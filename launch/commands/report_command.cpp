@@ -23,11 +23,9 @@ struct report_arguments {
 };
 
 // Returns a sentence for a run that has not ended, or nothing.
-std::string unfinished_text(const std::string& directory, const std::filesystem::path& pool) {
+std::string unfinished_text(const std::string& directory, const pool_inspector& pool) {
   if (is_live(directory)) return "This run is still going on; these are its results so far.";
-  const version_chain versions = pool_inspector(pool).versions();
-  const version_record* head = versions.head_version();
-  if (head != nullptr && (*head)->getComplete()) return "";
+  if (is_complete(pool)) return "";
   return "This run was stopped or killed before its end; these are its results so far.";
 }
 
@@ -44,7 +42,7 @@ int write_html(const report_arguments& a) {
                      .pool = find_in_run(directory, "pool"),
                      .configuration = text_if_exists(folder / "config.toml"),
                      .finished_report = text_if_exists(folder / "report.json")};
-    run.state = unfinished_text(directory, run.pool);
+    run.state = unfinished_text(directory, pool_inspector(run.pool));
     if (run.state.empty()) run.state = "This run is finished.";
     runs.push_back(std::move(run));
   }
@@ -59,19 +57,19 @@ int report(const report_arguments& a) {
   if (a.directories.size() > 1)
     throw std::runtime_error("several runs are compared by --html FILE only");
   const std::string& directory = a.directories.front();
-  const std::filesystem::path pool = find_in_run(directory, "pool");
+  const pool_inspector pool(find_in_run(directory, "pool"));
   const std::string state = unfinished_text(directory, pool);
   const bool runs = is_live(directory);
-  run_report made = make_report(pool);
+  run_report made = make_report(read_results(pool));
   if (a.json) {
-    made.json["finished"] = state.empty();
+    made.json["finished"] = is_complete(pool);
     made.json["live"] = runs;
     std::cout << one_line(made.json) << "\n";
     return 0;
   }
-  if (!state.empty()) std::cout << state << "\n";
-  if (!state.empty() && !runs) std::cout << "go on: " << command_to_go_on(directory, false) << "\n";
-  if (!state.empty()) std::cout << "\n";
+  if (!state.empty())
+    std::cout << state << "\n"
+              << (runs ? "" : "go on: " + command_to_go_on(directory, false) + "\n") << "\n";
   std::cout << made.text;
   return 0;
 }

@@ -96,9 +96,20 @@ std::optional<std::string> bearer_tokens::find_client(const std::string& token) 
   }
   std::optional<std::string> found;
   for (const auto& [client, known] : hashes_) {
-    if (CRYPTO_memcmp(known.data(), hash.data(), hash.size()) == 0) found = client;
+    if (is_same_secret(known, hash)) found = client;
   }
   return found;
+}
+
+std::string make_token() {
+  std::array<unsigned char, hash_bytes> random{};
+  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1)
+    throw network_error("OpenSSL has no random numbers");
+  return "hone-" + hexadecimal(random.data(), random.size());
+}
+
+bool is_same_secret(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 std::string add_client(const std::filesystem::path& file, const std::string& client) {
@@ -115,10 +126,7 @@ std::string add_client(const std::filesystem::path& file, const std::string& cli
     text.assign(std::istreambuf_iterator<char>(in), {});
     if (!text.empty() && !text.ends_with('\n')) text += '\n';
   }
-  std::array<unsigned char, hash_bytes> random{};
-  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1)
-    throw network_error("OpenSSL has no random numbers");
-  const std::string token = "hone-" + hexadecimal(random.data(), random.size());
+  const std::string token = make_token();
   replace_file(file, text + client + " " + hash_of(token) + "\n", 0600);
   return token;
 }

@@ -30,6 +30,11 @@ class bearer_tokens {
   std::map<std::string, std::string> hashes_;  // by client
 };
 
+// Returns a new token, which nobody can guess. Throws network_error.
+std::string make_token();
+// Compares secrets in a time that does not depend on where they differ.
+bool is_same_secret(const std::string& a, const std::string& b);
+
 // Adds a client to such a file, which only its owner may read, and returns its token. Throws
 // network_error if it has a client of this name, or cannot be written.
 std::string add_client(const std::filesystem::path& file, const std::string& client);

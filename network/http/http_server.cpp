@@ -90,6 +90,12 @@ tcp protocol_of(int socket) {
   return bound.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
 }
 
+std::string in_small_letters(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
 http_request to_request(http::request<http::string_body> message) {
   http_request request;
   request.method = std::string(message.method_string());
@@ -103,14 +109,10 @@ http_request to_request(http::request<http::string_body> message) {
   if (given.starts_with(bearer)) request.token = given.substr(bearer.size());
   request.host = field(http::field::host);
   const std::string type = field(http::field::content_type);
-  for (const char c : type.substr(0, type.find_first_of("; ")))
-    request.content_type += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const auto& one : message) {
-    std::string name(one.name_string().data(), one.name_string().size());
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    request.fields[name] = std::string(one.value().data(), one.value().size());
-  }
+  request.content_type = in_small_letters(type.substr(0, type.find_first_of("; ")));
+  for (const auto& one : message)
+    request.fields[in_small_letters({one.name_string().data(), one.name_string().size()})] =
+        std::string(one.value().data(), one.value().size());
   request.body = std::move(message.body());
   return request;
 }

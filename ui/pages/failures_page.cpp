@@ -46,21 +46,10 @@ page failures_page(const snapshot& of, const page_request& request) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
   element body;
-  element choices("p", {{"class", "choices"}}, {html::text("Outcome: ")});
-  const auto add = [&](const std::string& value, const std::string& shown) {
-    if (value == outcome) {
-      choices.add({"strong", {}, {html::text(shown)}});
-    } else {
-      choices.add(
-          {"a", {html::href(request.with("/failures", "outcome", value))}, {html::text(shown)}});
-    }
-    choices.add(html::text(" "));
-  };
-  add("", "all");
+  std::vector<choice> outcomes = {{"", "all"}};
   for (const auto& [failure, count] : by_outcome)
-    add(std::string(name_of(failure)),
-        std::string(name_of(failure)) + " (" + count_text(count) + ")");
-  body.add(std::move(choices));
+    outcomes.push_back(counted_choice(failure, count));
+  body.add(choices("Outcome", request, "/failures", "outcome", outcome, outcomes));
   std::vector<plots::table_row> rows;
   for (std::size_t i = 0; i < std::min(sorted.size(), max_rows); ++i) {
     const auto& [reason, found] = sorted[i];

@@ -9,6 +9,7 @@
 #include "ui/pages/page.hpp"
 #include "ui/parts/run_parts.hpp"
 #include "ui/parts/token_text.hpp"
+#include "ui/parts/variant_parts.hpp"
 #include "ui/plots/plot.hpp"
 
 namespace hone {
@@ -49,15 +50,13 @@ element answers_table(const std::vector<answer>& answers,
   std::vector<plots::table_row> rows;
   for (const answer& one : answers) {
     const auto rollout = group.getRollouts()[one.index];
-    double sum = 0;
-    for (const float log : rollout.getLogProbabilities()) sum += log;
-    const auto tokens = rollout.getLogProbabilities().size();
     const variant_id id(rollout.getVariantId());
     rows.push_back(
         {{std::to_string(one.index + 1), short_id(id),
           one.evaluation ? std::string(name_of((*one.evaluation)->getOutcome())) : "not judged",
-          one.score() > 0 ? speedup_text(one.score()) : "-", count_text(tokens),
-          tokens > 0 ? number_text(sum / tokens) : "-", rollout.getTruncated() ? "yes" : "no"},
+          one.score() > 0 ? speedup_text(one.score()) : "-",
+          count_text(rollout.getLogProbabilities().size()), parts::mean_log_text(rollout),
+          rollout.getTruncated() ? "yes" : "no"},
          parts::variant_link(id)});
   }
   return plots::wide_table(

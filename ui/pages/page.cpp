@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "messages/names.hpp"
 #include "messages/parse_number.hpp"
+#include "ui/html/numbers.hpp"
 
 namespace hone {
 
@@ -23,6 +25,36 @@ html::url page_request::with(html::url_prefix path, const std::string& key,
     if (!content.empty()) made = made.query(at, content);
   }
   return made;
+}
+
+choice counted_choice(Outcome outcome, std::uint64_t count) {
+  const std::string name(name_of(outcome));
+  return {name, name + " (" + count_text(count) + ")"};
+}
+
+html::element choices(std::string_view title, const page_request& request, html::url_prefix path,
+                      const std::string& key, const std::string& chosen,
+                      const std::vector<choice>& all) {
+  html::element made("p", {{"class", "choices"}}, {html::text(std::string(title) + ": ")});
+  for (const auto& [value, shown] : all) {
+    if (value == chosen) {
+      made.add({"strong", {}, {html::text(shown)}});
+    } else {
+      made.add({"a", {html::href(request.with(path, key, value))}, {html::text(shown)}});
+    }
+    made.add(html::text(" "));
+  }
+  return made;
+}
+
+html::element next_page(const page_request& request, html::url_prefix path, std::size_t next,
+                        std::size_t count, std::string_view what) {
+  if (next >= count) return {};
+  return {
+      "p",
+      {},
+      {html::element("a", {html::href(request.with(path, "from", std::to_string(next)))},
+                     {html::text("The next of " + count_text(count) + " " + std::string(what))})}};
 }
 
 std::uint32_t place_named(const catalogue& rows, const std::string& task, const std::string& on) {

@@ -41,6 +41,21 @@ struct page {
   html::element body;
 };
 
+// One of the values that a query may have, with its name.
+struct choice {
+  std::string value;
+  std::string shown;
+};
+// Returns "compile_error (12)".
+choice counted_choice(Outcome outcome, std::uint64_t count);
+// Returns a line with links to the other values of `key`, which is now `chosen`.
+html::element choices(std::string_view title, const page_request& request, html::url_prefix path,
+                      const std::string& key, const std::string& chosen,
+                      const std::vector<choice>& all);
+// Returns a link to the rows from `next` on, or nothing if there are only `count` rows.
+html::element next_page(const page_request& request, html::url_prefix path, std::size_t next,
+                        std::size_t count, std::string_view what);
+
 // Make a page, or its data as JSON. All throw not_found and pool_error. Each page shows numbers of
 // run_results, of the catalogue, or of records, and computes none that the commands do not.
 page run_page(const snapshot& of, const page_request& request, std::string_view state);

@@ -43,9 +43,7 @@ std::vector<const catalogue::row*> chosen_rows(const catalogue& all, std::uint32
   const std::string outcome = request.value("outcome");
   const std::string version = request.value("version");
   std::vector<const catalogue::row*> rows;
-  for (std::size_t i = all.first_row(place); i < all.rows.size() && all.rows[i].place == place;
-       ++i) {
-    const catalogue::row& row = all.rows[i];
+  for (const catalogue::row& row : all.rows_of(place)) {
     if (!outcome.empty() && name_of(row.outcome) != outcome) continue;
     if (!version.empty() && std::to_string(row.version) != version) continue;
     rows.push_back(&row);
@@ -83,52 +81,26 @@ element rows_table(const catalogue& all, std::vector<const catalogue::row*> rows
   element made;
   made.add(plots::wide_table(
       {"variant", "outcome", "origin", "message", "speed-up", "measured", "version"}, table, 4));
-  if (rows.size() > from + rows_per_page)
-    made.add(
-        {"p",
-         {},
-         {element("a",
-                  {html::href(request.with("/task", "from", std::to_string(from + rows_per_page)))},
-                  {html::text("The next of " + count_text(rows.size()) + " variants")})}});
+  made.add(next_page(request, "/task", from + rows_per_page, rows.size(), "variants"));
   return made;
 }
 
 element outcome_choices(const catalogue& all, std::uint32_t place, const page_request& request) {
+  const auto rows = all.rows_of(place);
   std::map<Outcome, std::uint64_t> counts;
-  std::uint64_t sum = 0;
-  for (std::size_t i = all.first_row(place); i < all.rows.size() && all.rows[i].place == place;
-       ++i, ++sum)
-    ++counts[all.rows[i].outcome];
-  element made("p", {{"class", "choices"}}, {html::text("Outcome: ")});
-  const auto add = [&](const std::string& value, std::uint64_t count) {
-    const std::string shown = (value.empty() ? "all" : value) + " (" + count_text(count) + ") ";
-    if (request.value("outcome") == value) {
-      made.add({"strong", {}, {html::text(shown)}});
-    } else {
-      made.add({"a", {html::href(request.with("/task", "outcome", value))}, {html::text(shown)}});
-      made.add(html::text(" "));
-    }
-  };
-  add("", sum);
-  for (const auto& [outcome, count] : counts) add(std::string(name_of(outcome)), count);
-  return made;
+  for (const catalogue::row& row : rows) ++counts[row.outcome];
+  std::vector<choice> outcomes = {{"", "all (" + count_text(rows.size()) + ")"}};
+  for (const auto& [outcome, count] : counts) outcomes.push_back(counted_choice(outcome, count));
+  return choices("Outcome", request, "/task", "outcome", request.value("outcome"), outcomes);
 }
 
 element device_choices(const catalogue& all, std::uint32_t chosen, const page_request& request) {
-  element made("p", {{"class", "choices"}}, {html::text("Device type: ")});
-  for (std::uint32_t i = 0; i < all.places.size(); ++i) {
-    const auto& place = all.places[i];
-    if (place.task != all.places[chosen].task) continue;
-    if (i == chosen) {
-      made.add({"strong", {}, {html::text(place.device_type + " ")}});
-    } else {
-      made.add({"a",
-                {html::href(request.with("/task", "on", place.device_type))},
-                {html::text(place.device_type)}});
-      made.add(html::text(" "));
-    }
+  std::vector<choice> types;
+  for (const auto& place : all.places) {
+    if (place.task == all.places[chosen].task)
+      types.push_back({place.device_type, place.device_type});
   }
-  return made;
+  return choices("Device type", request, "/task", "on", all.places[chosen].device_type, types);
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ std::vector<task_line> lines_of(const snapshot& of, const std::string& on) {
     if (found == of.results.tasks.end()) continue;
     task_line line{&where, &found->second, {}, {}};
     if (found->second.best) line.best = headline_of(*found->second.best);
-    for (std::size_t r = all.first_row(i); r < all.rows.size() && all.rows[r].place == i; ++r) {
-      if (all.rows[r].speedup > (line.best_so_far.empty() ? 0 : line.best_so_far.back()))
-        line.best_so_far.push_back(all.rows[r].speedup);
+    for (const catalogue::row& tried : all.rows_of(i)) {
+      if (tried.speedup > (line.best_so_far.empty() ? 0 : line.best_so_far.back()))
+        line.best_so_far.push_back(tried.speedup);
     }
     lines.push_back(std::move(line));
   }
@@ -107,36 +107,21 @@ element line_element(const snapshot& of, const task_line& line) {
   return row;
 }
 
-element choices(const page_request& request, const std::string& title, const std::string& key,
-                const std::vector<std::string>& values) {
-  element made("p", {{"class", "choices"}}, {html::text(title + ": ")});
-  for (const std::string& value : values) {
-    const bool is_chosen =
-        request.value(key).empty() ? value == values.front() : request.value(key) == value;
-    const std::string shown = value.empty() ? "all" : value;
-    if (is_chosen) {
-      made.add({"strong", {}, {html::text(shown)}});
-    } else {
-      made.add({"a", {html::href(request.with("/tasks", key, value))}, {html::text(shown)}});
-    }
-    made.add(html::text(" "));
-  }
-  return made;
-}
-
 }  // namespace
 
 page tasks_page(const snapshot& of, const page_request& request) {
   std::vector<task_line> lines = lines_of(of, request.value("on"));
-  sort_lines(lines, request.value("sort").empty() ? "gain" : request.value("sort"));
+  const std::string sort = request.value("sort").empty() ? "gain" : request.value("sort");
+  sort_lines(lines, sort);
   const std::size_t from = request.number("from", 0, lines.size());
   element body;
   if (of.results.device_types.size() > 1) {
-    std::vector<std::string> types = {""};
-    types.insert(types.end(), of.results.device_types.begin(), of.results.device_types.end());
-    body.add(choices(request, "Device type", "on", types));
+    std::vector<choice> types = {{"", "all"}};
+    for (const std::string& type : of.results.device_types) types.push_back({type, type});
+    body.add(choices("Device type", request, "/tasks", "on", request.value("on"), types));
   }
-  body.add(choices(request, "Sorted by", "sort", {"gain", "name", "tried", "ok"}));
+  body.add(choices("Sorted by", request, "/tasks", "sort", sort,
+                   {{"gain", "gain"}, {"name", "name"}, {"tried", "tried"}, {"ok", "ok"}}));
   element head("tr", {}, {});
   for (const char* title : {"task", "device type", "reference", "best", "speed-up", "measured",
                             "over baselines", "tried", "ok", "best over time", "origin", "variant"})
@@ -147,13 +132,7 @@ page tasks_page(const snapshot& of, const page_request& request) {
   body.add(plots::scrollable(
       element("table", {}, {element("thead", {}, {std::move(head)}), std::move(content)}),
       "Tasks"));
-  if (lines.size() > from + rows_per_page)
-    body.add({"p",
-              {},
-              {element("a",
-                       {html::href(
-                           request.with("/tasks", "from", std::to_string(from + rows_per_page)))},
-                       {html::text("The next of " + count_text(lines.size()) + " tasks")})}});
+  body.add(next_page(request, "/tasks", from + rows_per_page, lines.size(), "tasks"));
   if (lines.empty()) body.add(parts::paragraph("No variant was judged yet."));
   return {"Tasks", std::move(body)};
 }

@@ -168,34 +168,31 @@ element lineage_section(const snapshot& of, const variant_id& id) {
 }
 
 element rollouts_section(const snapshot& of, const variant_id& id) {
+  const auto all = of.pool.rollouts_of(id);
   std::vector<plots::table_row> rows;
-  std::size_t count = 0;
-  for (const auto& written : of.pool.rollouts_of(id)) {
-    if (++count > max_rollouts_shown) continue;
-    const auto group = of.pool.group(written.group);
-    if (!group || written.index >= (*group)->getRollouts().size()) continue;
-    const auto draw = (*group)->getDraw();
-    const auto progress = of.pool.progress(written.group);
+  for (std::size_t i = 0; i < std::min(all.size(), max_rollouts_shown); ++i) {
+    const auto placed = find_rollout(of.pool, all[i]);
+    if (!placed) continue;
+    const auto draw = placed->group->getDraw();
+    const auto rollout = placed->rollout();
+    const auto progress = of.pool.progress(all[i].group);
     const bool is_trained =
         progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED;
-    double sum = 0;
-    const auto logs = (*group)->getRollouts()[written.index].getLogProbabilities();
-    for (const float log : logs) sum += log;
     rows.push_back(
-        {{to_string(written.group).substr(0, 10), std::string(name_of((*group)->getOrigin())),
+        {{short_id(all[i].group), std::string(name_of(placed->group->getOrigin())),
           std::string(name_of(draw.getStage())), std::to_string(draw.getPolicyVersion()),
           is_trained ? std::to_string((*progress)->getTrainedBy()) : "-",
-          count_text(draw.getExemplars().size()), count_text(logs.size()),
-          logs.size() > 0 ? number_text(sum / logs.size()) : "-"},
-         html::url("/group").segment(to_string(written.group))});
+          count_text(draw.getExemplars().size()), count_text(rollout.getLogProbabilities().size()),
+          parts::mean_log_text(rollout)},
+         html::url("/group").segment(to_string(all[i].group))});
   }
   std::vector<element> content = {
       plots::wide_table({"group", "origin", "stage", "version", "trained into", "exemplars",
                          "tokens", "mean log-probability"},
                         rows, 3)};
-  if (count > max_rollouts_shown)
+  if (all.size() > max_rollouts_shown)
     content.push_back(parts::paragraph("The first " + std::to_string(max_rollouts_shown) + " of " +
-                                       count_text(count) + " rollouts."));
+                                       count_text(all.size()) + " rollouts."));
   return parts::section("Rollouts that wrote it", std::move(content));
 }
 

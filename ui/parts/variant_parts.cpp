@@ -11,6 +11,7 @@
 #include "tasks/variant_document.hpp"
 #include "ui/code/highlight.hpp"
 #include "ui/html/characters.hpp"
+#include "ui/html/numbers.hpp"
 #include "ui/parts/run_parts.hpp"
 #include "ui/plots/speedup_plots.hpp"
 
@@ -63,6 +64,13 @@ element code_of(const schema::Variant::Reader& v, const std::string& prefix, std
 }
 
 std::string blocks_of(const schema::Variant::Reader& v) { return printed_blocks(v); }
+
+std::string mean_log_text(const schema::Rollout::Reader& rollout) {
+  const auto logs = rollout.getLogProbabilities();
+  double sum = 0;
+  for (const float log : logs) sum += log;
+  return logs.size() > 0 ? number_text(sum / logs.size()) : "-";
+}
 
 element measurements_of(const schema::Evaluation::Reader& e) {
   std::vector<plots::measurement_row> rows;

@@ -19,6 +19,9 @@ html::element code_of(const schema::Variant::Reader& v, const std::string& prefi
 // Returns the blocks of a variant as one text, for a diff.
 std::string blocks_of(const schema::Variant::Reader& v);
 
+// Returns the mean log-probability of a rollout's tokens; "-" without tokens.
+std::string mean_log_text(const schema::Rollout::Reader& rollout);
+
 // The measurements of an evaluation as a plot.
 html::element measurements_of(const schema::Evaluation::Reader& e);
 

@@ -43,7 +43,7 @@ struct loaded_run {
   explicit loaded_run(const reported_run& run)
       : of(run),
         pool(run.pool),
-        results(read_results(run.pool)),
+        results(read_results(pool)),
         numbers(make_report(results).json),
         curve(learning_curve(results)) {}
 };

@@ -63,13 +63,10 @@ std::string hash_text(const std::string& stamp) {
 snapshot::snapshot(const fs::path& folder)
     : pool(folder),
       rows(read_catalogue(pool)),
-      results(read_results(folder)),
+      results(read_results(pool)),
       numbers(make_report(results).json),
-      curve(learning_curve(results)) {
-  const version_chain versions = pool.versions();
-  const auto* head = versions.head_version();
-  is_complete = head != nullptr && (*head)->getComplete();
-}
+      curve(learning_curve(results)),
+      is_complete(hone::is_complete(pool)) {}
 
 const tokenizer* snapshot::words() const {
   if (!words_) words_ = load_tokenizer(pool.db().folder().parent_path() / "checkpoints");

@@ -15,6 +15,7 @@
 #include "embedded/ui_script.hpp"
 #include "embedded/ui_style.hpp"
 #include "messages/ids.hpp"
+#include "network/http/bearer_tokens.hpp"
 #include "network/http/http_server.hpp"
 #include "network/identity.hpp"
 #include "results/printing.hpp"
@@ -56,15 +57,6 @@ bool calls_loopback(const std::string& host, std::uint16_t port) {
   } catch (const network_error&) {
     return false;
   }
-}
-
-// Compares in a time that does not depend on where the texts differ.
-bool is_equal(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    difference |= static_cast<unsigned>(a[i]) ^ static_cast<unsigned>(b[i]);
-  return difference == 0;
 }
 
 std::string field_of(const http_request& request, const std::string& name) {
@@ -172,7 +164,7 @@ struct ui_server::state {
       throw network_error(to_string(chosen.listen) +
                           " is not an address of this machine alone: pages are served on loopback "
                           "addresses; to read them elsewhere, forward the port with ssh -L");
-    if (chosen.token.empty()) chosen.token = to_hex(random_bits(), random_bits());
+    if (chosen.token.empty()) chosen.token = make_token();
     worker = std::thread([this] { work(); });
     try {
       http_server::options limits;
@@ -252,7 +244,7 @@ struct ui_server::state {
         (!site.empty() && site != "same-origin" && site != "none"))
       return text(403, "requests of other sites are refused");
     const auto given = request.query.find("token");
-    if (given != request.query.end() && is_equal(given->second, chosen.token)) {
+    if (given != request.query.end() && is_same_secret(given->second, chosen.token)) {
       // The token does not stay in the address bar and in the history.
       http_response moved = text(303, "the link is right");
       moved.headers.emplace_back("Location", "/");
@@ -261,8 +253,8 @@ struct ui_server::state {
                                                    "; HttpOnly; SameSite=Strict; Path=/");
       return moved;
     }
-    if (!is_equal(cookie_of(request, cookie_name(server->address().port)), chosen.token) &&
-        !is_equal(request.token, chosen.token))
+    if (!is_same_secret(cookie_of(request, cookie_name(server->address().port)), chosen.token) &&
+        !is_same_secret(request.token, chosen.token))
       return text(401, "open the link that `hone ui` has printed: it has the token");
     return std::nullopt;
   }
