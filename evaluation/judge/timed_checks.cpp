@@ -74,13 +74,21 @@ std::size_t draw_call(std::size_t calls, std::optional<distribution> wanted, ran
 }
 
 std::vector<distribution> usable_distributions(
-    const task& t, const std::function<bool(distribution)>& gives_numbers) {
+    const task& t, random_stream& random,
+    const std::function<bool(distribution, std::uint64_t)>& gives_numbers) {
   std::vector<distribution> usable = {distribution::declared};
-  const bool has_numbers = gives_numbers(distribution::declared);
+  const bool has_numbers = gives_numbers(distribution::declared, random.bits());
+  const auto gives_always = [&](distribution how) {
+    const std::size_t turns = turns_of(t, how);
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      if (!gives_numbers(how, seed_of_turn(random.bits(), turn, turns))) return false;
+    }
+    return true;
+  };
   for (const distribution how : t.distributions) {
     if (how == distribution::declared || !changes_any(t, how)) continue;
     try {
-      if (!has_numbers || gives_numbers(how)) usable.push_back(how);
+      if (!has_numbers || gives_always(how)) usable.push_back(how);
     } catch (const reference_error& e) {
       if (e.outcome == Outcome::INFRASTRUCTURE) throw;
     }

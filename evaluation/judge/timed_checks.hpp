@@ -55,8 +55,10 @@ std::size_t draw_call(std::size_t calls, std::optional<distribution> wanted, ran
                       const std::function<distribution(std::size_t)>& distribution_of);
 
 // Returns the distributions of `listed` that checks may use: those that change something, and with
-// which the reference runs and gives as many numbers as with `declared`. `gives_numbers` tries one.
+// which the reference runs and gives as many numbers as with `declared`, no matter which input they
+// change. `gives_numbers` tries the inputs of a seed.
 std::vector<distribution> usable_distributions(
-    const task& t, const std::function<bool(distribution)>& gives_numbers);
+    const task& t, random_stream& random,
+    const std::function<bool(distribution, std::uint64_t)>& gives_numbers);
 
 }  // namespace hone

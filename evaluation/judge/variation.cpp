@@ -71,6 +71,14 @@ void choose_rows(variation& v, const std::vector<std::int64_t>& shape) {
   v.kept = hashed(v.seed, 0, 15) % v.extent;
 }
 
+std::vector<std::size_t> varying_inputs(const task& t) {
+  std::vector<std::size_t> able;
+  for (std::size_t i = 0; i < t.inputs.size(); ++i) {
+    if (!is_always_declared(t.inputs[i])) able.push_back(i);
+  }
+  return able;
+}
+
 // Returns the distribution of one tensor.
 distribution of_tensor(const task& t, std::size_t tensor, distribution how, std::uint64_t seed) {
   const bool is_input = tensor < t.inputs.size();
@@ -86,16 +94,9 @@ distribution of_tensor(const task& t, std::size_t tensor, distribution how, std:
     return ways[first + hashed(seed, tensor, 16) % (ways.size() - first)];
   }
   if (!is_input) return distribution::declared;
-  const bool is_of_one = how == distribution::sparse || how == distribution::outliers ||
-                         how == distribution::one_high || how == distribution::one_low;
-  if (!is_of_one) return how;
-  std::vector<std::size_t> able;
-  for (std::size_t i = 0; i < t.inputs.size(); ++i) {
-    if (!is_always_declared(t.inputs[i])) able.push_back(i);
-  }
-  return !able.empty() && able[hashed(seed, 0, 17) % able.size()] == tensor
-             ? how
-             : distribution::declared;
+  if (!changes_one_input(how)) return how;
+  const std::vector<std::size_t> able = varying_inputs(t);
+  return !able.empty() && able[seed % able.size()] == tensor ? how : distribution::declared;
 }
 
 template <class T, class Change>
@@ -110,6 +111,20 @@ void change_all(tensor_value& value, const Change& change) {
 bool is_always_declared(const tensor_spec& spec) {
   if (spec.is_fixed || spec.init.of == kind::permutation) return true;
   return is_data(spec) && !is_floating(spec.type) && spec.shape.size() < 2;
+}
+
+bool changes_one_input(distribution how) {
+  return how == distribution::sparse || how == distribution::outliers ||
+         how == distribution::one_high || how == distribution::one_low;
+}
+
+std::size_t turns_of(const task& t, distribution how) {
+  return changes_one_input(how) ? std::max<std::size_t>(1, varying_inputs(t).size()) : 1;
+}
+
+std::uint64_t seed_of_turn(std::uint64_t bits, std::size_t turn, std::size_t turns) {
+  const std::uint64_t half = bits / 2;  // so that the sum does not overflow
+  return half - half % turns + turn;
 }
 
 bool changes_any(const task& t, distribution how) {

@@ -8,22 +8,35 @@
 #include <vector>
 
 #include "evaluation/judge/random_values.hpp"
+#include "evaluation/judge/variation.hpp"
 
 namespace hone {
 namespace {
 
 constexpr std::size_t least_rounds_of_a_case = 5;
+constexpr std::size_t most_rounds_of_a_way = 4;  // of a distribution that changes one input
 // Rounds whose inputs are tried at two addresses, and once more with a few elements changed.
 constexpr std::size_t thorough_rounds = 2;
 
-std::vector<distribution> plan_rounds(const std::vector<distribution>& usable) {
-  std::vector<distribution> rounds = {distribution::declared, distribution::declared};
-  for (const distribution d : usable) {
-    if (d != distribution::declared) rounds.push_back(d);
-    // One of several dimensions carries what is left, and one of several inputs.
-    if (d == distribution::sparse || d == distribution::weights) rounds.push_back(d);
+struct planned_round {
+  distribution how;
+  std::size_t turn = 0;  // of the inputs that `how` changes one at a time
+};
+
+std::vector<planned_round> plan_rounds(const task& t, const std::vector<distribution>& usable,
+                                       random_stream& random) {
+  std::vector<planned_round> rounds(2, {distribution::declared});
+  for (const distribution how : usable) {
+    if (how == distribution::declared) continue;
+    const std::size_t turns = turns_of(t, how);
+    // One of several dimensions carries what is left.
+    const bool is_repeated = how == distribution::sparse || how == distribution::weights;
+    const std::size_t wanted = std::max<std::size_t>(turns, is_repeated ? 2 : 1);
+    const std::size_t first = random.below(turns);
+    for (std::size_t i = 0; i < std::min(wanted, most_rounds_of_a_way); ++i)
+      rounds.push_back({how, (first + i) % turns});
   }
-  while (rounds.size() < least_rounds_of_a_case) rounds.push_back(distribution::declared);
+  while (rounds.size() < least_rounds_of_a_case) rounds.push_back({distribution::declared});
   return rounds;
 }
 
@@ -39,9 +52,10 @@ class verification {
     sets_ = {0, 1};
     tuning_ = limits_.tuning;
     std::size_t round = 0;
-    for (const distribution how : plan_rounds(candidate_->usable_distributions())) {
-      auto verified = verify_round(round, how, result.errors);
-      if (!verified) return failed(with_place(verified.error(), at, how));
+    for (const planned_round& planned :
+         plan_rounds(candidate_->of(), candidate_->usable_distributions(), random_)) {
+      auto verified = verify_round(round, planned, result.errors);
+      if (!verified) return failed(with_place(verified.error(), at, planned.how));
       ++round;
       ++result.rounds;
     }
@@ -49,8 +63,11 @@ class verification {
   }
 
  private:
-  program_result<void> verify_round(std::size_t round, distribution how, worst_errors& totals) {
-    const std::uint64_t contents = random_.bits();
+  program_result<void> verify_round(std::size_t round, const planned_round& planned,
+                                    worst_errors& totals) {
+    const auto [how, turn] = planned;
+    const std::size_t turns = turns_of(candidate_->of(), how);
+    const std::uint64_t contents = seed_of_turn(random_.bits(), turn, turns);
     // Two rounds that follow each other change constants in both ways (variation.cpp).
     const std::uint64_t parameters = 2 * (random_.bits() / 2) + round % 2;
     candidate_->draw(how, contents, parameters);
@@ -72,7 +89,7 @@ class verification {
     // does not. Both signs are tried, because a negative outlier hardly changes a sum of
     // exponentials.
     if (how == distribution::outliers) {
-      const std::uint64_t hiding = random_.bits();
+      const std::uint64_t hiding = seed_of_turn(random_.bits(), turn, turns);
       for (const distribution single : {distribution::one_high, distribution::one_low}) {
         candidate_->redraw(sets_[1], single, hiding);
         if (auto called = call(sets_[1], totals); !called) return called;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "evaluation/evaluate.hpp"
+#include "launch/run/duration_estimate.hpp"
 #include "launch/run/length_check.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/slow_notice.hpp"
@@ -36,6 +37,7 @@ constexpr double least_share_with_others = 0.1;
 // Tasks of which a dry run judges a document.
 constexpr std::size_t tried_tasks = 3;
 constexpr std::size_t read_documents = 50;  // whose lengths a dry run counts
+constexpr std::int64_t most_timed = 4;      // documents in an update that a dry run times
 
 bool learns_from_corpus(const configuration& c) {
   return c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.stream.workers == 0;
@@ -119,7 +121,11 @@ class start_check {
         attempt([&] { return compare_with_context(*tasks, **prompts, chosen), true; });
       doing_ = "measuring an update of the policy";
       if (learner && tasks && found_.problems.empty())
-        attempt([&] { return estimate_duration(**learner, *tasks, chosen), true; });
+        attempt([&] { return time_updates(**learner, chosen), true; });
+    }
+    if (tasks && found_.problems.empty()) {
+      const expected_duration expected = estimate_duration(c_, *tasks, chosen.size(), pace_);
+      if (expected.minutes > 0) found_.notes.push_back(describe(expected));
     }
     return std::move(found_);
   }
@@ -171,21 +177,13 @@ class start_check {
       found_.notes.push_back("device " + one.name + ": " + type);
       if (opened && tasks != nullptr && count.contains(type))
         attempt(
-            [&] { return estimate_judging(**opened, one, count[type], *tasks, documents), true; });
+            [&] { return time_judging(**opened, one, count[type], *tasks, documents), true; });
       count.erase(type);
     }
   }
 
-  // Returns the samples that the policy writes in all stages.
-  double samples_of_stages(const task_table& tasks) const {
-    double samples = 0;
-    for (const auto& [stage, work] : work_of_stages(c_, tasks, 1)) samples += work.samples;
-    return samples;
-  }
-
-  // Judges a document of each of the first tasks, and says how long the run's documents and samples
-  // would take at that pace.
-  void estimate_judging(device& on, const planned_device& planned, std::size_t devices,
+  // Judges a document of each of the first tasks, and says how long that takes.
+  void time_judging(device& on, const planned_device& planned, std::size_t devices,
                         const task_table& tasks, const std::vector<corpus_document>& documents) {
     compile_ahead compiler(*planned.type);
     std::set<std::string> tried;
@@ -201,50 +199,34 @@ class start_check {
     if (tried.empty()) return;
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
     const double each = spent.count() / static_cast<double>(tried.size());
-    const double samples = samples_of_stages(tasks);
-    const double minutes = each / 60 / static_cast<double>(devices);
-    judging_minutes_ += minutes * (static_cast<double>(documents.size()) + samples);
-    std::string estimate = "judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +
-                           "): " + fixed(minutes * static_cast<double>(documents.size()), 1) +
-                           " minutes for the corpus and " + fixed(minutes * samples, 1) +
-                           " for the " + fixed(samples, 0) +
-                           " samples that the policy's steps take, less what is known or no " +
-                           "program; meanwhile the policy may write pool.max_groups groups more";
-    if (c_.learner.plan.contrastive.minutes > 0)
-      estimate += "; contrastive.minutes ends that stage after " +
-                  fixed(c_.learner.plan.contrastive.minutes, 1);
-    found_.notes.push_back(std::move(estimate));
+    pace_.judging_s = std::max(pace_.judging_s, each / static_cast<double>(devices));
+    found_.notes.push_back("judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +
+                           ")");
   }
 
-  // Times an update with a document of typical length, and says how long the run would take.
-  void estimate_duration(trainer& learner, const task_table& tasks,
-                         const std::vector<corpus_document>& documents) {
-    if (documents.empty() || !trains(c_)) return;  // a stream ends by time
+  // Times updates with documents of typical length.
+  void time_updates(trainer& learner, const std::vector<corpus_document>& documents) {
+    if (documents.empty() || !trains(c_)) return;
     std::size_t tokens = 0;
     const std::size_t read = std::min(documents.size(), read_documents);
     for (std::size_t i = 0; i < read; ++i)
       tokens += learner.codec().encode_answer(documents[i].text).size();
     const auto length = std::min<std::size_t>(longest_prompt_ + tokens / read,
                                               static_cast<std::size_t>(learner.context()));
-    sft_example example{std::vector<token_id>(length / 2, 1),
-                        std::vector<token_id>(length - length / 2, 1)};
-    double each_s = 0;
-    for (int i = 0; i < 2; ++i) {  // the first makes buffers and kernels
+    const std::vector<sft_example> batch(
+        static_cast<std::size_t>(std::clamp<std::int64_t>(c_.learner.plan.sft.batch, 1, most_timed)),
+        {std::vector<token_id>(length / 2, 1), std::vector<token_id>(length - length / 2, 1)});
+    std::vector<double> times_s;
+    for (int i = 0; i < 4; ++i) {
       const auto begin = std::chrono::steady_clock::now();
-      learner.sft_update({&example, 1}, 0, 1);
+      learner.sft_update(batch, 0, 1);
       finish_policy_work(c_.policy.device);
-      each_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      times_s.push_back(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
-    const sft_stage_options& sft = c_.learner.plan.sft;
-    double supervised = static_cast<double>(sft.updates * sft.batch) * each_s / 60;
-    if (sft.minutes > 0) supervised = std::min(supervised, sft.minutes);
-    const double samples = samples_of_stages(tasks);
-    found_.notes.push_back("expected duration here: about " +
-                           fixed(supervised + samples * each_s / 60 + judging_minutes_, 0) +
-                           " minutes, " + fixed(supervised, 1) + " of supervised training, " +
-                           fixed(samples * each_s / 60, 1) + " of training on samples, and " +
-                           fixed(judging_minutes_, 1) +
-                           " of judging, which may overlap; writing samples comes on top");
+    // The first update makes buffers and kernels.
+    pace_.update_s = *std::min_element(times_s.begin() + 1, times_s.end()) /
+                     static_cast<double>(batch.size());
   }
 
   void compare_with_context(const task_table& tasks, const prompt_template& prompts,
@@ -307,7 +289,7 @@ class start_check {
   std::function<void(const std::string&)> begin_to_wait_;
   start_findings found_;
   std::atomic<const char*> doing_ = "reading tasks and documents";
-  double judging_minutes_ = 0;
+  measured_pace pace_;
   std::size_t longest_prompt_ = 0;  // tokens
   bool shares_gpu_ = false;         // a device judges on the policy's GPU
 };

@@ -63,8 +63,9 @@ struct cpu_judge::prepared_task {
                                     own.cases.begin());
   }
 
-  expected_outputs expect(input_recipe& recipe, distribution how, evidence wanted) {
-    return oracle.expect(recipe.draw_inputs(how, random.bits()),
+  expected_outputs expect(input_recipe& recipe, distribution how, std::uint64_t inputs_seed,
+                          evidence wanted) {
+    return oracle.expect(recipe.draw_inputs(how, inputs_seed),
                          recipe.draw_parameters(how, random.bits()), wanted, how);
   }
 
@@ -73,8 +74,8 @@ struct cpu_judge::prepared_task {
     auto& one = usable.at(number_of(at));
     if (!one.empty()) return one;
     input_recipe recipe(oracle, own.cases.at(number_of(at)));
-    return one = usable_distributions(own, [&](distribution how) {
-             return are_numbers(expect(recipe, how, evidence::own_types).own);
+    return one = usable_distributions(own, random, [&](distribution how, std::uint64_t seed) {
+             return are_numbers(expect(recipe, how, seed, evidence::own_types).own);
            });
   }
 
@@ -84,7 +85,8 @@ struct cpu_judge::prepared_task {
     auto& one = timed.at(number);
     if (one != nullptr) return *one;
     input_recipe recipe(oracle, own.cases.at(number));
-    const expected_outputs expected = expect(recipe, distribution::declared, evidence::own_types);
+    const expected_outputs expected =
+        expect(recipe, distribution::declared, random.bits(), evidence::own_types);
     const std::size_t bytes_per_call =
         total_bytes(recipe.input_layouts()) + total_bytes(expected.own);
     one = std::make_unique<timed_inputs>(recipe, affordable_sets(bytes_per_call, timing_bytes),
@@ -162,10 +164,10 @@ std::vector<std::string> cpu_judge::check_task(const task& t) {
     if (!runs_on(at, kind())) continue;
     input_recipe recipe(prepared.oracle, at);
     const std::vector<distribution>& usable = prepared.usable_of(at);
-    const expected_outputs others =
-        prepared.expect(recipe, distribution::declared, evidence::own_types);
+    const expected_outputs others = prepared.expect(recipe, distribution::declared,
+                                                    prepared.random.bits(), evidence::own_types);
     const expected_outputs expected =
-        prepared.expect(recipe, distribution::declared, evidence::full);
+        prepared.expect(recipe, distribution::declared, prepared.random.bits(), evidence::full);
     lines.push_back(
         describe(t, {at, layouts_of(expected.own), usable, prepared.oracle.facts().possible(),
                      prepared.oracle.compare(others.own, expected)}));

@@ -53,12 +53,13 @@ static bool bears_large_inputs(gpu_sessions& sessions, gpu_task& on_gpu, random_
 
 std::vector<distribution> usable_on_gpu(gpu_sessions& sessions, gpu_task& on_gpu,
                                         random_stream& random) {
-  auto usable = usable_distributions(on_gpu.of(), [&](distribution how) {
-    on_gpu.draw_parameters(how, random.bits());
-    on_gpu.draw_inputs(how, random.bits());
-    on_gpu.expect(evidence::own_types);
-    return on_gpu.expects_finite();
-  });
+  auto usable =
+      usable_distributions(on_gpu.of(), random, [&](distribution how, std::uint64_t seed) {
+        on_gpu.draw_parameters(how, random.bits());
+        on_gpu.draw_inputs(how, seed);
+        on_gpu.expect(evidence::own_types);
+        return on_gpu.expects_finite();
+      });
   if (bears_large_inputs(sessions, on_gpu, random)) usable.push_back(distribution::large);
   return usable;
 }

@@ -28,7 +28,8 @@ class Timing : public testing::Test {
                    const timing_limits& limits = {}, std::size_t sets = 8,
                    const timing_rules& rules = {}, double budget_ns = 60e9) {
     reference_oracle oracle(task_, std::make_unique<fake_session>(right_program()));
-    const auto usable = usable_distributions(task_, [](distribution) { return true; });
+    const auto usable =
+        usable_distributions(task_, random_, [](distribution, std::uint64_t) { return true; });
     timed_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, usable, random_);
     time_budget budget(budget_ns);
     return time_case({candidate, reference, oracle}, inputs, rules, limits, budget, random_);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "evaluation/judge/case_timing.hpp"
 #include "evaluation/judge/oracle.hpp"
@@ -109,7 +110,8 @@ TEST(TimedChecks, ReportThatATimedCallWasWrongAndItsContents) {
 task scaling(const std::string& more = "") { return testing_support::scale_task(more); }
 
 TEST(UsableDistributions, AreThoseWithWhichTheReferenceGivesNumbers) {
-  const auto usable = usable_distributions(scaling(), [](distribution how) {
+  random_stream random(1);
+  const auto usable = usable_distributions(scaling(), random, [](distribution how, std::uint64_t) {
     if (how == distribution::small) throw reference_error(Outcome::CRASH, "index out of range");
     return how != distribution::shifted;
   });
@@ -119,7 +121,9 @@ TEST(UsableDistributions, AreThoseWithWhichTheReferenceGivesNumbers) {
 }
 
 TEST(UsableDistributions, AreAllIfTheReferenceGivesNoNumbersAnyway) {
-  const auto usable = usable_distributions(scaling(), [](distribution) { return false; });
+  random_stream random(1);
+  const auto never = [](distribution, std::uint64_t) { return false; };
+  const auto usable = usable_distributions(scaling(), random, never);
   EXPECT_EQ(usable.size(), listed_distributions.size());
 }
 
@@ -128,16 +132,39 @@ TEST(UsableDistributions, ChangeSomething) {
       "name = \"t\"\nsummary = \"s\"\nreference = '''\ndef forward(x: Tensor) -> Tensor:\n    "
       "return x\n'''\n[[input]]\nname = \"x\"\nshape = [4]\nfixed = true\n[[case]]\ntimed = true\n",
       "t.toml");
-  EXPECT_THAT(usable_distributions(fixed, [](distribution) { return true; }),
+  random_stream random(1);
+  const auto always = [](distribution, std::uint64_t) { return true; };
+  EXPECT_THAT(usable_distributions(fixed, random, always),
               testing::ElementsAre(distribution::declared));
 }
 
+// Whether outliers of one input or of the other are drawn depends on the seed. A distribution must
+// give numbers for both.
+TEST(UsableDistributions, GiveNumbersWhicheverInputTheyChange) {
+  const task product = parse_task(
+      "name = \"t\"\nsummary = \"s\"\nreference = '''\ndef forward(x: Tensor, y: Tensor) -> "
+      "Tensor:\n    return x * y\n'''\n[[input]]\nname = \"x\"\nshape = [4]\n[[input]]\nname = "
+      "\"y\"\nshape = [4]\n[[case]]\ntimed = true\n",
+      "t.toml");
+  random_stream random(1);
+  std::set<std::uint64_t> turns_of_outliers;
+  const auto usable =
+      usable_distributions(product, random, [&](distribution how, std::uint64_t seed) {
+        if (how == distribution::outliers) turns_of_outliers.insert(seed % 2);
+        return how != distribution::sparse || seed % 2 == 0;
+      });
+  EXPECT_EQ(turns_of_outliers.size(), 2U);
+  EXPECT_THAT(usable, testing::Contains(distribution::outliers));
+  EXPECT_THAT(usable, testing::Not(testing::Contains(distribution::sparse)));
+}
+
 TEST(UsableDistributions, DoNotHideThatTheMachineFails) {
-  const auto fails = [](distribution how) -> bool {
+  random_stream random(1);
+  const auto fails = [](distribution how, std::uint64_t) -> bool {
     if (how == distribution::declared) return true;
     throw reference_error(Outcome::INFRASTRUCTURE, "no memory");
   };
-  EXPECT_THROW(usable_distributions(scaling(), fails), reference_error);
+  EXPECT_THROW(usable_distributions(scaling(), random, fails), reference_error);
 }
 
 // A program that is wrong in one run of five, at random, and faster there.

@@ -23,7 +23,8 @@ using testing_support::scale_task;
 
 // Returns the distributions that the task lists and that change something.
 std::vector<distribution> all_of(const task& t) {
-  return usable_distributions(t, [](distribution) { return true; });
+  random_stream random(1);
+  return usable_distributions(t, random, [](distribution, std::uint64_t) { return true; });
 }
 
 verification_result verify(fake_session& candidate, const task& t, std::uint64_t seed = 5,
@@ -113,6 +114,43 @@ TEST(Verification, CallsAtTwoAddressesAndOnContentsThatHardlyDiffer) {
     }
   }
   EXPECT_EQ(later_sets.size(), 2U) << "a program could know which address is tried";
+}
+
+// Outliers, single ones too, and `sparse` change one input at a time. Each input has its turn, in
+// whatever order they are declared.
+TEST(Verification, ChangesEachInputAlone) {
+  const task t = parse_task(
+      "name = \"t\"\nsummary = \"s\"\nreference = '''\ndef forward(x: Tensor, y: Tensor, z: "
+      "Tensor) "
+      "-> Tensor:\n    return x\n'''\ndistributions = [\"declared\", \"outliers\", \"sparse\"]\n"
+      "[[input]]\nname = \"x\"\nshape = [64]\n[[input]]\nname = \"y\"\nshape = [64]\n[[input]]\n"
+      "name = \"z\"\nshape = [64]\n[[case]]\ntimed = true\n",
+      "t.toml");
+  fake_session::behaviour first;
+  first.programs = {[](const value_set& inputs, const value_set&) { return value_set{inputs[0]}; }};
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    fake_session candidate(first);
+    const auto result = verify(candidate, t, seed, {}, first);
+    EXPECT_EQ(outcome_of(result.failure), Outcome::OK) << message_of(result.failure);
+    EXPECT_EQ(result.rounds, 2U + 3U + 3U);
+    std::set<std::size_t> of_many;
+    std::set<std::size_t> of_one;
+    std::set<std::size_t> of_zeros;
+    for (const auto& call : candidate.calls) {
+      for (std::size_t i = 0; i < 3; ++i) {
+        const std::vector<double> x = to_doubles(call.inputs[i]);
+        const auto count = [&](auto is) { return std::count_if(x.begin(), x.end(), is); };
+        const auto large = count([](double v) { return std::abs(v) > 400; });
+        const auto singles = count([](double v) { return std::abs(v) > 19000; });
+        if (large > 1) of_many.insert(i);
+        if (singles == 1) of_one.insert(i);
+        if (count([](double v) { return v == 0; }) > 8) of_zeros.insert(i);
+      }
+    }
+    EXPECT_EQ(of_many.size(), 3U);
+    EXPECT_EQ(of_one.size(), 3U);
+    EXPECT_EQ(of_zeros.size(), 3U);
+  }
 }
 
 TEST(Verification, CatchesAProgramThatLooksForOutliersInASample) {
