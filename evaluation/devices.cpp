@@ -69,11 +69,17 @@ class device_planner {
     const std::string name = core.number >= 0 ? "cpu:" + std::to_string(core.number)
                                               : "cpu " + std::to_string(counts_["cpu"]++);
     const cpu_device_options options{core, options_->share_cores, options_->node, name};
-    devices_.push_back({name, cpu_device_type(), [options] { return make_cpu_device(options); }});
+    devices_.push_back(
+        {name, type_here(cpu_device_type()), [options] { return make_cpu_device(options); }});
+  }
+
+  record<schema::DeviceType> type_here(const record<schema::DeviceType>& type) const {
+    return options_->share_cores ? type_with_shared_cores(type) : type;
   }
 
   void plan_gpus(const std::vector<gpu_facts>& gpus) {
-    for (const gpu_facts& gpu : gpus) {
+    for (gpu_facts gpu : gpus) {
+      gpu.type = type_here(gpu.type);
       const std::string name = "cuda:" + std::to_string(gpu.ordinal);
       if (counts_[name]++ > 0) continue;  // listed twice, as in "cuda" and "cuda:0"
       const std::string measured_as = name + " " + gpu.uuid;

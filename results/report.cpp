@@ -174,7 +174,7 @@ class reporter {
            {"revisions", revisions_json(row)},
            {"curve", curve}});
       if (found->first != "corpus") print_sources(row);
-      if (found->first == "contrastive") print_steps_without_signal();
+      if (found->first == "contrastive") print_steps();
       print_revisions(row);
     }
     line("  mean log speed-up: the mean over tasks; what is not ok counts as " +
@@ -183,7 +183,14 @@ class reporter {
     line();
   }
 
-  void print_steps_without_signal() {
+  void print_steps() {
+    const std::uint64_t planned = found_.planned_contrastive_steps;
+    json_["contrastive"] = {{"steps", found_.contrastive_steps},
+                            {"planned_steps", planned},
+                            {"steps_without_signal", found_.steps_without_signal}};
+    if (found_.is_contrastive_over && found_.contrastive_steps < planned)
+      line("        " + std::to_string(found_.contrastive_steps) + " of " +
+           counted(planned, "step") + ": contrastive.minutes ended the stage");
     if (found_.steps_without_signal == 0) return;
     line("        " + std::to_string(found_.steps_without_signal) + " of " +
          std::to_string(found_.contrastive_steps) +

@@ -305,6 +305,7 @@ class results_reader {
       const auto* known = versions.find(version);
       const std::string stage(name_of((*known)->getStage()));
       const std::uint32_t steps = (*known)->getStep();
+      found_.is_contrastive_over = (*known)->getStage() > Stage::CONTRASTIVE;
       if ((*known)->getStage() != Stage::COMPARISON)
         found_.version_names[version] =
             steps == 0 ? "before " + stage : "in " + stage + ", step " + std::to_string(steps);
@@ -315,6 +316,9 @@ class results_reader {
           if (view(metric.getName()) == "skipped_updates")
             found_.skipped_updates += metric.getValue();
           if (view(metric.getName()) == "tokens") tokens += metric.getValue();
+          if ((*known)->getStage() == Stage::CONTRASTIVE &&
+              view(metric.getName()) == "planned_steps")
+            found_.planned_contrastive_steps = static_cast<std::uint64_t>(metric.getValue());
           if (view(metric.getName()) == "groups_with_signal") {
             ++found_.contrastive_steps;
             found_.steps_without_signal += metric.getValue() == 0 ? 1 : 0;

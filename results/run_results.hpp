@@ -162,8 +162,11 @@ struct run_results {
   std::map<std::uint64_t, std::map<std::string, double>> validations;
   // Groups that were dropped because their samples were too old to train on, by device type.
   std::map<std::string, std::uint64_t> dropped_groups;
-  // Steps of the contrastive stage, and those of them in which no group had a signal.
+  // Steps of the contrastive stage, those that were planned (0: unknown), and the finished ones in
+  // which no group had a signal.
   std::uint64_t contrastive_steps = 0;
+  std::uint64_t planned_contrastive_steps = 0;
+  bool is_contrastive_over = false;  // a later stage has begun
   std::uint64_t steps_without_signal = 0;
   double skipped_updates = 0;  // updates of the policy whose gradient was not finite
 

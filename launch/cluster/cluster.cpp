@@ -72,6 +72,22 @@ std::unique_ptr<launcher> launcher_of(const fs::path& run, const cluster_plan& p
                        context_of(run, read_join(run), needs_identities(plan), pool, options));
 }
 
+// `hone scale` leaves the number of nodes here, and the number in the cluster file at that time.
+fs::path scaled_of(const fs::path& run, const node_pool& pool) {
+  return cluster_folder(run) / (pool.name + ".scaled");
+}
+
+// Returns the number of nodes that a pool starts with: that of the last `hone scale` if the cluster
+// is resumed and its file has not been given another number since.
+std::int64_t first_count(const fs::path& run, const node_pool& pool, bool resume) {
+  if (!resume) return pool.count;
+  std::ifstream in(scaled_of(run, pool));
+  std::int64_t count = 0;
+  std::int64_t planned = 0;
+  const bool is_known = static_cast<bool>(in >> count >> planned);
+  return is_known && planned == pool.count && count <= pool.most_nodes() ? count : pool.count;
+}
+
 // Stops the nodes of a pool as it was started.
 void stop_pool(const fs::path& run, const cluster_plan& plan, const node_pool& pool,
                const cluster_options& options, problem_list& problems) {
@@ -212,7 +228,7 @@ void start_cluster(const cluster_plan& plan, const cluster_options& options) {
       const auto one = launcher_of(run, plan, pool, options);
       // Nodes of a head that was killed join the new one by themselves, if they can find it.
       if (old_join != join && fs::exists(cluster_folder(run) / pool.name)) one->scale(0);
-      one->scale(pool.count);
+      one->scale(first_count(run, pool, options.resume));
     } catch (const std::exception& e) {
       problems.add(e.what());
     }
@@ -236,6 +252,8 @@ void scale_pool(const fs::path& run_folder, const std::string& pool, std::int64_
     throw std::runtime_error("the head of " + run.string() +
                              " does not run, so there is nothing to join");
   launcher_of(run, plan, one, options)->scale(count);
+  replace_file(scaled_of(run, one), std::to_string(count) + " " + std::to_string(one.count) + "\n",
+               0600);
 }
 
 void stop_cluster(const fs::path& run_folder, const cluster_options& options) {

@@ -18,8 +18,9 @@ namespace hone {
 //   RUN/cluster/join          the address that nodes connect to
 //   RUN/cluster/head.node     the head's process (cluster_head.hpp)
 //   RUN/cluster/POOL/         what is remembered of a pool (pool_folder.hpp)
-//   RUN/cluster/lock          locked by the command that changes the cluster
-//   RUN/logs/                 head.log, and POOL-N.log of each node
+//   RUN/cluster/POOL.scaled   the last number of nodes by `hone scale`, and that of the cluster
+//   file RUN/cluster/lock          locked by the command that changes the cluster RUN/logs/
+//   head.log, and POOL-N.log of each node
 // RUN/cluster is readable by its owner only. Functions throw std::runtime_error with a message for
 // users, also if another command changes the cluster at the same time, or if the head was started
 // on another machine.
@@ -60,8 +61,10 @@ bool needs_identities(const cluster_plan& plan);
 // Returns, as text for users, what start_cluster() would do and run. Touches nothing.
 std::string plan_cluster(const cluster_plan& plan, const cluster_options& options);
 
-// Starts the head, then the pools. Throws if the cluster is up already, or if the head ends before
-// it listens. If nodes cannot be started, the others are started, and the error names all of them.
+// Starts the head, then the pools, which have as many nodes as the last scale_pool() asked for if
+// the cluster is resumed and its file has the same number as then. Throws if the cluster is up
+// already, or if the head ends before it listens. If nodes cannot be started, the others are
+// started, and the error names all of them.
 void start_cluster(const cluster_plan& plan, const cluster_options& options);
 
 // Sets the number of nodes of a pool. Nodes that have ended are started again.

@@ -13,6 +13,7 @@
 #include "messages/names.hpp"
 #include "messages/parse_number.hpp"
 #include "results/printing.hpp"
+#include "results/run_results.hpp"
 #include "results/variants.hpp"
 #include "storage/inspection.hpp"
 
@@ -248,7 +249,8 @@ int stats(const pool_arguments& a) {
             << s.compared_variants << " in a comparison only, " << s.waiting_variants
             << " not yet\n"
             << s.evaluations << " evaluations with " << s.measurements
-            << " measurements (not counting comparisons); " << s.pending << " jobs pending\n";
+            << " measurements (not counting comparisons); " << s.pending
+            << (is_complete(pool) ? " jobs given up when the run ended\n" : " jobs pending\n");
   std::cout << "groups:";
   for (const auto& [state, count] : s.group_states) std::cout << "  " << state << " " << count;
   std::cout << "\n"

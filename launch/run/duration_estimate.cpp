@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "launch/run/run_inputs.hpp"
 #include "messages/names.hpp"
 #include "results/printing.hpp"
 
@@ -18,25 +17,23 @@ part limited(std::string name, double minutes, double limit) {
 
 }  // namespace
 
-expected_duration estimate_duration(const configuration& c, const task_table& tasks,
-                                    std::size_t documents, const measured_pace& pace) {
+expected_duration estimate_duration(std::size_t documents, const sft_stage_options& sft,
+                                    bool is_stream, const std::map<Stage, stage_work>& stages,
+                                    const measured_pace& pace) {
   expected_duration expected;
   const auto add = [&](part&& one) {
     expected.minutes += one.minutes;
     if (one.minutes > 0) expected.parts.push_back(std::move(one));
   };
-  const sft_stage_options& sft = c.learner.plan.sft;
   const double of_corpus = static_cast<double>(documents) * pace.judging_s / 60;
   const double of_updates =
-      c.stream.workers > 0 ? sft.minutes
-                           : static_cast<double>(sft.updates * sft.batch) * pace.update_s / 60;
+      is_stream ? sft.minutes : static_cast<double>(sft.updates * sft.batch) * pace.update_s / 60;
   part supervised = limited("sft", of_updates, sft.minutes);
   if (of_corpus > supervised.minutes) supervised = {"judging the corpus", of_corpus, false};
   add(std::move(supervised));
-  for (const auto& [stage, work] : work_of_stages(c, tasks, 1)) {
+  for (const auto& [stage, work] : stages) {
     const double training = stage == Stage::COMPARISON ? 0 : pace.update_s;
-    add(limited(std::string(name_of(stage)),
-                work.samples * std::max(pace.judging_s, training) / 60,
+    add(limited(std::string(name_of(stage)), work.samples * std::max(pace.judging_s, training) / 60,
                 work.limit_s.value_or(0) / 60));
   }
   return expected;

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "launch/configuration.hpp"
-#include "tasks/task_table.hpp"
+#include "launch/run/run_pace.hpp"
+#include "policy/training/curriculum.hpp"
 
 namespace hone {
 
@@ -25,11 +26,12 @@ struct expected_duration {
   double minutes = 0;  // of all parts
 };
 
-// Estimates how long a run takes that begins with `documents` of a corpus. In each stage, judging
-// and training go on at the same time, so the slower one counts, up to the time limit of the stage.
-// The time in which the policy writes is left out.
-expected_duration estimate_duration(const configuration& c, const task_table& tasks,
-                                    std::size_t documents, const measured_pace& pace);
+// Estimates how long a run takes that judges `documents` of a corpus, trains on them or on a stream
+// as `sft` says, and then writes samples in `stages`. Judging and training overlap, so the slower
+// one counts, up to the time limit of the stage. The time in which the policy writes is left out.
+expected_duration estimate_duration(std::size_t documents, const sft_stage_options& sft,
+                                    bool is_stream, const std::map<Stage, stage_work>& stages,
+                                    const measured_pace& pace);
 
 // Returns the line of a dry run about it.
 std::string describe(const expected_duration& expected);

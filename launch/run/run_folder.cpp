@@ -1,7 +1,10 @@
 #include "launch/run/run_folder.hpp"
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "launch/cluster/cluster.hpp"
 #include "launch/cluster/programs.hpp"
@@ -13,6 +16,24 @@
 namespace hone {
 namespace {
 
+// Names of a run's files, of which one at least is in each run's folder.
+constexpr std::array<std::string_view, 5> names_of_runs = {"pool", "config.toml", "checkpoints",
+                                                           "lock", "cluster"};
+
+// Throws if a folder has files and none of a run: the run's would be mixed with them.
+void refuse_other_files(const std::filesystem::path& path) {
+  std::error_code problem;
+  std::string other;
+  for (const auto& entry : std::filesystem::directory_iterator(path, problem)) {
+    const std::string name = entry.path().filename();
+    if (std::find(names_of_runs.begin(), names_of_runs.end(), name) != names_of_runs.end()) return;
+    if (!name.starts_with(".") && (other.empty() || name < other)) other = name;
+  }
+  if (!other.empty())
+    throw std::runtime_error(path.string() + ": holds files of something else, such as " + other +
+                             "; name an empty or a new folder with --dir");
+}
+
 // The file whose lock keeps other processes out.
 std::filesystem::path lock_of(const std::filesystem::path& directory) { return directory / "lock"; }
 
@@ -23,6 +44,7 @@ run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(p
   // A run that was killed before it had a pool has its configuration, and begins anew.
   if (resume && !exists && !std::filesystem::exists(path / "config.toml"))
     throw std::runtime_error(path.string() + ": there is no run to resume here");
+  refuse_other_files(path);
   std::error_code problem;
   std::filesystem::create_directories(path / "checkpoints", problem);
   if (problem)

@@ -20,7 +20,8 @@ class run_folder {
  public:
   // Creates the directory if needed, locks it, and deletes checkpoints that were not finished.
   // Throws std::runtime_error if another process holds the lock, if there is a run already and
-  // `resume` is false, or if there is none and `resume` is true.
+  // `resume` is false, if there is none and `resume` is true, or if the directory has files of
+  // something else.
   run_folder(const std::filesystem::path& path, bool resume);
 
   const std::filesystem::path& path() const { return path_; }

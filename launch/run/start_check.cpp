@@ -124,7 +124,9 @@ class start_check {
         attempt([&] { return time_updates(**learner, chosen), true; });
     }
     if (tasks && found_.problems.empty()) {
-      const expected_duration expected = estimate_duration(c_, *tasks, chosen.size(), pace_);
+      const expected_duration expected =
+          estimate_duration(chosen.size(), c_.learner.plan.sft, c_.stream.workers > 0,
+                            work_of_stages(c_, *tasks, 1), pace_);
       if (expected.minutes > 0) found_.notes.push_back(describe(expected));
     }
     return std::move(found_);
@@ -176,15 +178,14 @@ class start_check {
       auto opened = attempt([&] { return one.make(); });
       found_.notes.push_back("device " + one.name + ": " + type);
       if (opened && tasks != nullptr && count.contains(type))
-        attempt(
-            [&] { return time_judging(**opened, one, count[type], *tasks, documents), true; });
+        attempt([&] { return time_judging(**opened, one, count[type], *tasks, documents), true; });
       count.erase(type);
     }
   }
 
   // Judges a document of each of the first tasks, and says how long that takes.
   void time_judging(device& on, const planned_device& planned, std::size_t devices,
-                        const task_table& tasks, const std::vector<corpus_document>& documents) {
+                    const task_table& tasks, const std::vector<corpus_document>& documents) {
     compile_ahead compiler(*planned.type);
     std::set<std::string> tried;
     std::string outcomes;
@@ -214,7 +215,8 @@ class start_check {
     const auto length = std::min<std::size_t>(longest_prompt_ + tokens / read,
                                               static_cast<std::size_t>(learner.context()));
     const std::vector<sft_example> batch(
-        static_cast<std::size_t>(std::clamp<std::int64_t>(c_.learner.plan.sft.batch, 1, most_timed)),
+        static_cast<std::size_t>(
+            std::clamp<std::int64_t>(c_.learner.plan.sft.batch, 1, most_timed)),
         {std::vector<token_id>(length / 2, 1), std::vector<token_id>(length - length / 2, 1)});
     std::vector<double> times_s;
     for (int i = 0; i < 4; ++i) {
@@ -225,8 +227,8 @@ class start_check {
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
     // The first update makes buffers and kernels.
-    pace_.update_s = *std::min_element(times_s.begin() + 1, times_s.end()) /
-                     static_cast<double>(batch.size());
+    pace_.update_s =
+        *std::min_element(times_s.begin() + 1, times_s.end()) / static_cast<double>(batch.size());
   }
 
   void compare_with_context(const task_table& tasks, const prompt_template& prompts,

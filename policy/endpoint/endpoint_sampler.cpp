@@ -27,7 +27,8 @@ using steady = std::chrono::steady_clock;
 constexpr std::size_t most_answer_bytes = 8U << 20U;
 constexpr double longest_pause_s = 60;
 constexpr double longest_asked_pause_s = 3600;
-constexpr int most_tries = 10;  // of one sample
+constexpr std::chrono::minutes report_interval{1};  // of failures for the same reason
+constexpr int most_tries = 10;                      // of one sample
 constexpr double priced_tokens = 1e6;
 constexpr double longest_check_s = 60;
 constexpr std::int64_t tokens_of_check = 16;
@@ -57,7 +58,9 @@ struct endpoint {
   steady::time_point pause_end{};  // of the pause after a failure
   steady::time_point free_at{};    // when the limit of requests allows the next one
   steady::time_point failed_at{};  // when the last failure that counts was seen
-  std::int64_t failures = 0;       // in a row
+  std::string reported{};          // the last reason of a failure that was logged
+  steady::time_point reported_at{};
+  std::int64_t failures = 0;  // in a row
   endpoint_usage usage{};
 };
 
@@ -298,9 +301,11 @@ class endpoint_sampler final : public completion_sampler {
     const double pause = asked_pause_s ? std::min(*asked_pause_s, longest_asked_pause_s)
                                        : std::min(doubled, longest_pause_s);
     at.pause_end = now + seconds(pause);
-    if (pause > longest_pause_s)
-      log_line("endpoint " + at.name + " " + failure.why + "; it asks for a pause of " +
-               std::to_string(static_cast<int>(pause)) + " s");
+    if (failure.why == at.reported && now - at.reported_at < report_interval) return;
+    at.reported = failure.why;
+    at.reported_at = now;
+    log_line("endpoint " + at.name + " " + failure.why + "; the next request follows after " +
+             std::to_string(static_cast<int>(std::ceil(pause))) + " s");
   }
 
   void give_up(endpoint& at, const std::string& why) {

@@ -207,6 +207,7 @@ curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch
   n.insert(learned.begin(), learned.end());
   count_work(n);
   ++step_;
+  n["planned_steps"] = static_cast<double>(steps());
   return n;
 }
 

@@ -41,6 +41,18 @@ TEST_F(RunResults, EndsInAReport) {
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
 }
 
+TEST_F(RunResults, SaysThatALimitEndedTheContrastiveStage) {
+  ASSERT_EQ(run({"--set", "contrastive.steps=4000", "--set", "contrastive.minutes=0.001"}).code, 0);
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  const json& stage = report["contrastive"];
+  EXPECT_EQ(stage["planned_steps"], 4000);
+  EXPECT_GE(stage["steps"], 1);
+  EXPECT_LT(stage["steps"], 4000);
+  EXPECT_THAT(read_file(run_folder() / "report.txt"),
+              HasSubstr(std::to_string(stage["steps"].get<int>()) +
+                        " of 4000 steps: contrastive.minutes ended the stage"));
+}
+
 TEST_F(RunResults, ValidatesOnHeldOutTasksWhileItTrains) {
   ASSERT_EQ(run({"--set", "tasks.names=[\"softmax\"]", "--set", "tasks.held_out=[\"layer_norm\"]",
                  "--set", "validation.every_s=0.02", "--set", "contrastive.steps=40"})

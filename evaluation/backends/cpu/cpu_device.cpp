@@ -48,6 +48,12 @@ record<schema::DeviceType> cpu_device_type() {
   return type.finish();
 }
 
+record<schema::DeviceType> type_with_shared_cores(const record<schema::DeviceType>& type) {
+  record_builder<schema::DeviceType> shared(*type);
+  shared->setName(std::string(view(type->getName())) + "-shared");
+  return shared.finish();
+}
+
 std::unique_ptr<device> make_cpu_device(const cpu_device_options& options) {
   unique_fd lock;
   int core = options.core.number;
@@ -70,7 +76,8 @@ std::unique_ptr<device> make_cpu_device(const cpu_device_options& options) {
                            : core >= 0           ? "cpu:" + std::to_string(core)
                                                  : "cpu";
   return std::make_unique<judging_device>(
-      name, options.node, cpu_device_type(),
+      name, options.node,
+      options.share_cores ? type_with_shared_cores(cpu_device_type()) : cpu_device_type(),
       std::make_unique<cpu_judge>(core, std::move(lock), options.call_limit));
 }
 

@@ -21,6 +21,10 @@ struct cpu_device_options {
 // Returns the type of this machine's CPU devices: processor model and compiler.
 record<schema::DeviceType> cpu_device_type();
 
+// Returns the type of a device that shares its cores with others. Its name ends in "-shared", so
+// that nothing compares its scores with those of a device that has a core for itself.
+record<schema::DeviceType> type_with_shared_cores(const record<schema::DeviceType>& type);
+
 // Makes a device of one processor core. Must be called on the thread that will use the device: this
 // thread and all of the device's processes are bound to the core, unless cores are shared. Throws
 // std::runtime_error if no core is free.

@@ -191,6 +191,21 @@ TEST_F(EndpointSampler, TriesAgainAfterFailuresThatMayPass) {
     const auto sampler = make({{"a", at(server.url())}});
     EXPECT_THAT(answers(*sampler, 1), testing::ElementsAre("right")) << failure.substr(0, 60);
   }
+  EXPECT_THAT(said(), HasSubstr("out of memory")) << "the reason is logged at the first failure";
+  EXPECT_THAT(said(), HasSubstr("; the next request follows after 1 s\n"));
+}
+
+TEST_F(EndpointSampler, LogsAReasonOnceThatRepeats) {
+  std::atomic<int> requests = 0;
+  fake_http_server server([&](const std::string&) {
+    return requests++ < 3 ? fake_http_server::reply(503, "busy") : chat("x");
+  });
+  endpoint_options o = at(server.url());
+  o.retries = 5;
+  const auto sampler = make({{"a", o}});
+  EXPECT_THAT(answers(*sampler, 1), testing::ElementsAre("x"));
+  const std::string lines = said();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
 }
 
 TEST_F(EndpointSampler, GivesUpAServerThatDoesNotAnswer) {
