@@ -19,8 +19,8 @@ benchmark_job with_first(const benchmark_job& job, const schema::Measurement::Re
   return filled.finish();
 }
 
-// If the variant was measured before, returns the job with the median of the earlier scores in
-// place of a first measurement. Otherwise returns the job itself.
+// If the variant was measured before, returns the job with the median of the earlier scores
+// instead of a first measurement. Otherwise returns the job itself.
 benchmark_job with_known_score(const benchmark_job& job) {
   const double known = job->getHeader().getKnownScore();
   if (known <= 0 || job->hasFirst()) return job;

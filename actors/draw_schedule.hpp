@@ -97,7 +97,7 @@ class draw_schedule {
     return tasks_.empty() ? groups : (groups + tasks_.size() - 1) / tasks_.size();
   }
 
-  // Schedules a comparison, before all other draws, and drops what is left of a validation. One
+  // Schedules a comparison, before all other draws, and drops the rest of a validation. One
   // choice of exemplars would say little about a policy, so each completion has a separate draw,
   // which all compared versions share. `types` are device types besides those that are present. A
   // draw waits while its device type has no device. Returns the number of groups.

@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// Returns what a benchmarker of one device names beside its device type in a pull: names of devices
-// are unique within a node only.
+// Returns the name that a benchmarker of one device adds to its device type in a pull. It includes
+// the node, because names of devices are unique within a node only.
 inline std::string single_device(std::string_view node, std::string_view device) {
   return "device " + std::string(node) + " " + std::string(device);
 }

@@ -59,7 +59,7 @@ struct learner_options {
   shared_gpu gpu;
   // With the generators of this process; null if there are none.
   std::shared_ptr<weights_exchange> exchange;
-  bool has_distant_generators = false;  // some of these run on another device
+  bool has_distant_generators = false;  // some generators run on another device
   // False has checkpoints written by an actor that shares the scheduler's threads, for tests that
   // run all actors on one.
   bool has_thread_for_writing = true;

@@ -81,8 +81,8 @@ void learner_state::hand_over(const version_record& version) {
   }
 }
 
-// Has the checkpoint written by an actor of its own. One checkpoint at a time is in the host's
-// memory.
+// Has a separate actor write the checkpoint. The host's memory holds at most one checkpoint at a
+// time.
 void learner_state::take_and_write() {
   const activity::span busy(counts, "take checkpoint");
   const made_version one = *std::exchange(made, std::nullopt);

@@ -11,8 +11,8 @@
 
 namespace hone {
 
-// An open pool whose log an actor of its own syncs, so that the pool's actor works while the disk
-// does. Safe on any thread.
+// An open pool whose log is synced by a separate actor, so that the pool's actor works while the
+// disk does. Safe on any thread.
 class open_log {
  public:
   explicit open_log(pool& of) : of_(&of) {}

@@ -59,7 +59,7 @@ using join_answer = caf::result<compile_queue_actor, verify_queue_actor, benchma
 // node that has lost its run keeps its devices without workers, until it has joined again.
 struct node_state {
   node_state() = default;
-  // Ends what has threads of its own: nobody else does.
+  // Ends the actors that have dedicated threads, because nothing else ends them.
   ~node_state();
   node_state(const node_state&) = delete;
   node_state& operator=(const node_state&) = delete;
@@ -96,8 +96,8 @@ struct node_state {
   generation_plan generation;
   fetcher_actor fetcher;  // empty without generators, and without a run
   std::uint32_t fetcher_restarts = 0;
-  // Number of the next generator of a joined node: generators draw from random streams of their
-  // own, and those of the first node are fewer.
+  // Number of the next generator of a joined node: generators draw from separate random streams,
+  // and the first node has fewer generators.
   std::uint64_t next_replica = 1000;
   std::set<std::string> types_of_joined;  // that joined nodes have had devices of
   device_kinds kinds_of_joined;           // that they have had: their scores stay in the pool
@@ -131,7 +131,7 @@ struct node_state {
   void stop_device(std::size_t index);
   void end_if_unwanted(std::size_t index);
   device_share share_of(const std::string& type) const;
-  // Stops the workers; work that is under way on a device ends, and nobody hears of it.
+  // Stops the workers. A device finishes its current work, and the result is discarded.
   void leave_run();
   // Ends after the jobs that the workers have. What generators were writing is lost.
   void retire();

@@ -28,7 +28,7 @@ struct pool_actor_options {
   std::vector<task_record> late_tasks;
   // Time after which groups of clients are removed that are judged; 0: never.
   std::uint64_t keep_judged_ms = 0;
-  // Syncs the log on a thread of its own. Otherwise the scheduler's threads do.
+  // Syncs the log on a dedicated thread. Otherwise the scheduler's threads sync it.
   bool has_log_thread = true;
 };
 

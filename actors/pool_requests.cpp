@@ -13,7 +13,7 @@ bool is_expired(std::uint64_t since_ms, std::uint64_t now_ms,
   return since_ms + static_cast<std::uint64_t>(limit.count()) < now_ms;
 }
 
-// Returns a copy of a draw for another version, under an id of its own.
+// Returns a copy of a draw for another version, with a new id.
 draw_record copy_for(const draw_schedule::assignment& what, const draw_record& draw) {
   record_builder<schema::Draw> copy(*draw);
   random_id<draw_id>().store(copy->getId());

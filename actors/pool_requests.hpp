@@ -50,7 +50,7 @@ class pool_requests {
   // Refuses the requests that have been held for timeouts::pool_hold.
   void refuse_expired(std::uint64_t now_ms);
 
-  // Schedules a comparison, and drops a validation and what is left of the stages before. The
+  // Schedules a comparison, and drops a validation and the rest of the earlier stages. The
   // groups of the same comparison that an earlier process has made are kept, and those of others
   // dropped. Returns the number of groups, the kept ones included.
   std::size_t compare(const schema::ComparisonRequest::Reader& request);

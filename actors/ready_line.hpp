@@ -9,10 +9,10 @@
 namespace hone {
 
 // Workers that wait for jobs of one device type, first in, first out, so that they take turns. A
-// worker that cannot take jobs any more stays until it is met, so nothing is searched when it ends.
+// worker that cannot take jobs any more stays until it is reached, so that its end needs no search.
 class ready_line {
  public:
-  // Puts a worker at the end of the line, unless it stands in it.
+  // Appends a worker to the line unless it is already in it.
   void add(const caf::actor_addr& worker) {
     if (present_.insert(worker).second) line_.push_back(worker);
   }

@@ -79,7 +79,7 @@ void telemetry_state::keep(const actor_status_record& status) {
 }
 
 // Writes Chrome's trace event format: complete events, one row per actor and process, so that a
-// resumed run has rows of its own. The format allows the closing bracket to be missing.
+// resumed run has separate rows. The format allows the closing bracket to be missing.
 void telemetry_state::write_spans(const actor_status_record& status) {
   const std::string name(view(status->getName()));
   const auto [row, is_new] = trace_rows.emplace(name, static_cast<int>(trace_rows.size()) + 1);

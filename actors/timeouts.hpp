@@ -94,8 +94,8 @@ inline constexpr minutes status_request{10};
 // The last round of status requests, at the end of a run: per actor, and for all of them.
 inline constexpr seconds last_status_request{4};
 inline constexpr seconds last_status_round{5};
-// The pause between two reports of a joined node is the interval or, with many nodes, so long for
-// each of them: the head reads a hundred reports a second at most.
+// The pause between two reports of a joined node is the interval or, if that is longer, this time
+// multiplied by the number of nodes: the head reads at most a hundred reports a second.
 inline constexpr milliseconds report_pause_for_each{10};
 // A joined node whose last report is older than this many pauses is no longer listed.
 inline constexpr int report_age_in_pauses = 30;

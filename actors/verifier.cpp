@@ -41,7 +41,7 @@ void verifier_state::take_verdict(const verify_job& job, const verdict_record& v
   next->setHeader(job->getHeader());
   next->setArtifact(job->getArtifact());
   next->setVerdict(*verdict);
-  // The benchmarker has a time limit of its own.
+  // The benchmarker has its own time limit.
   self->request(benchmarker, caf::infinite, measure_atom_v, next.finish())
       .then(
           [this, job](const std::vector<evaluation_record>& evaluations) {

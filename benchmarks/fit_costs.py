@@ -77,7 +77,7 @@ def estimate(example, factors):
 
 
 def columns(launches):
-    """Returns one Launch that has a tensor for each number of these."""
+    """Returns one Launch whose numbers are tensors over all the launches."""
     numbers = {n: torch.tensor([float(getattr(x, n)) for x in launches])
                for n in ("threads", "read", "written", "passes", "functions")}  # fmt: skip
     return launches[0]._replace(**numbers)

@@ -1,7 +1,7 @@
 """Writes, for each task, a document that captures the reference in a CUDA graph.
 
 With these, `hone bench TASKS --references --variants FOLDER` measures what the launches of a
-reference cost beside its own kernels.
+reference cost in addition to its kernels.
 
 usage: python3 benchmarks/graph_variants.py FOLDER TASK.toml...
 """

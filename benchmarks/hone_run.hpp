@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-// A `hone run` beside the benchmark.
+// A `hone run` that runs at the same time as the benchmark.
 namespace hone::benchmark {
 
 // Returns the program that was built with this one.

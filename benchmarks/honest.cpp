@@ -22,7 +22,7 @@
 namespace hone::benchmark {
 namespace {
 
-// Keeps one core busy with a spinning thread, as a policy beside the judge would. Must be
+// Keeps one core busy with a spinning thread, as a policy would while the judge works. Must be
 // constructed after the devices' cores are reserved, so that the thread does not run on one of
 // them.
 class busy_core {

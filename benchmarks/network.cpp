@@ -2,9 +2,9 @@
 // connect to the same port:
 //   network_benchmark [plain]
 //   network_benchmark many       1,000 nodes join, and 250 are killed at once
-//   network_benchmark files      four nodes copy a checkpoint of 270 MB, beside messages
+//   network_benchmark files      four nodes copy a checkpoint of 270 MB while messages pass
 //   network_benchmark passed-on  the same with sixteen nodes, which pass it on to each other
-// A head in a process of its own answers messages of 2 KB with the same text. With `plain` there is
+// A head in a separate process answers messages of 2 KB with the same text. With `plain` there is
 // no TLS. Prints times of messages there and back, and the head's memory. All on loopback
 // addresses.
 
@@ -109,7 +109,7 @@ std::unique_ptr<channel> connect_stranger(const network_address& to) {
 
 // Connects and sends random bytes, one connection after the other.
 void send_random_bytes(const network_address& to, int connections) {
-  // Strangers are on machines of their own: here they must not take the head's and node's cores.
+  // Strangers would be on other machines: here they must not take the head's and node's cores.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
   std::mt19937_64 random(1);
   for (int i = 0; i < connections; ++i) {
@@ -189,7 +189,7 @@ constexpr int nodes_each = 250;
   }
 }
 
-// Prints the times that arrive for so long.
+// Prints the times that arrive during `time`.
 void print_times(int from, const char* what, std::chrono::seconds time) {
   std::vector<double> ms;
   const auto end = steady::now() + time;
@@ -265,7 +265,7 @@ void be_copying_node(int number, int nodes, const network_address& at,
     std::this_thread::sleep_for(milliseconds(10));
 }
 
-// Copies the checkpoint in processes of their own, and returns when all have it.
+// Copies the checkpoint in separate processes, and returns when all have it.
 void copy_in_processes(int nodes, const network_address& at, const std::filesystem::path& identity,
                        const std::filesystem::path& caches) {
   void* const memory =
@@ -304,7 +304,7 @@ struct identities {
   }
 };
 
-// What a measurement beside something else is given: its name, and the other work.
+// Measures while other work runs. Receives the measurement's name and the other work.
 using beside_function = std::function<void(const std::string&, const std::function<void()>&)>;
 
 void measure_beside_copies(int nodes, const network_address& at, const identities& of,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times modules in plain PyTorch on cuda:0, beside what `hone bench` measured for them.
+"""Times modules in plain PyTorch on cuda:0, and compares them with the results of `hone bench`.
 
     benchmarks/plain_pytorch.py --hone RESULTS.jsonl [--hone RESULTS.jsonl]... MODULE.py...
 
@@ -149,7 +149,7 @@ def read_hone(paths):
 def time_in_this_process(paths, own_stream):
     """Returns the times of all files' programs: (file's stem, name, us, launch-bound, host's us).
 
-    A file that cannot be timed yields its error in place of a name, and no times. The last line is
+    A file that cannot be timed yields its error instead of a name, and no times. The last line is
     about the process itself.
     """
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -26,7 +26,7 @@ constexpr const char* device_type = "cpu-benchmark";
 
 variant_id numbered_variant(std::uint64_t i) { return {i * 0x9e3779b97f4a7c15ULL + 1, i + 1}; }
 
-// Returns a group of these variants of one task, without its variants' programs if they are known.
+// Returns a group of the given variants of one task, without their programs if they are known.
 record<schema::RolloutGroup> make_group(std::uint64_t task, const std::vector<std::uint64_t>& of,
                                         bool is_new, std::uint64_t at_ms) {
   record_builder<schema::RolloutGroup> group;

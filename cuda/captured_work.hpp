@@ -6,8 +6,8 @@
 
 namespace hone {
 
-// Work of a stream, recorded once as a CUDA graph and queued as often as asked, with one call in
-// place of hundreds. The work reads and writes the memory that it named when it was recorded.
+// Work of a stream, recorded once as a CUDA graph and queued as often as asked, with one call
+// instead of hundreds. The work reads and writes the memory that it named when it was recorded.
 // Confined to one thread.
 class captured_work {
  public:

@@ -17,7 +17,7 @@ struct cuda_error : std::runtime_error {
 };
 
 // The functions of CUDA's driver interface that are used. A name that cuda.h maps to a later
-// version of the function stands for that version.
+// version of the function refers to that version.
 // clang-format off
 #define HONE_CUDA_DRIVER_CALLS(X)                \
   X(cuInit)                                      \

@@ -99,7 +99,7 @@ std::string gpu_type_name(const std::string& model, int major, int minor,
   std::string name;
   std::istringstream words(model);
   for (std::string word; words >> word;) {
-    // "80GB", but not "A100-SXM4-80GB", beside which there is another with 40.
+    // "80GB", but not "A100-SXM4-80GB", because that model also exists with 40 GB.
     const bool is_size =
         word.ends_with("GB") && word.find_first_not_of("0123456789") == word.size() - 2;
     if (word == "NVIDIA" || word == "GeForce" || word == "Tesla" || is_size) continue;

@@ -17,7 +17,7 @@ struct launch_shape {
 };
 
 // Trusted kernels, compiled by NVRTC in this process and loaded into the primary context of a GPU,
-// the one that LibTorch uses. Candidates' kernels never come here: programs of their own compile
+// the one that LibTorch uses. Candidates' kernels never come here: separate programs compile
 // and run them (evaluation/). Launches may come from any thread; construct and destroy on one.
 class kernel_module {
  public:

@@ -47,8 +47,8 @@ void bind(void* library, const char* name, Function& to) {
   if (to == nullptr) throw std::runtime_error(std::string("NVRTC has no ") + name);
 }
 
-// Returns the folders that hold CUDA's headers, those beside the library first. The C++ headers of
-// CCCL are in a folder of their own.
+// Returns the folders that hold CUDA's headers, those next to the library first. The C++ headers of
+// CCCL are in a separate folder.
 std::vector<std::string> find_includes(const fs::path& library_folder) {
   std::vector<std::string> found;
   for (const fs::path& root :

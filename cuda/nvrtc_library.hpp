@@ -17,7 +17,7 @@ class nvrtc_library {
     std::string log;
   };
 
-  // Looks for the library in the folder that HONE_CUDA names or, if it is not set, beside LibTorch
+  // Looks for the library in the folder that HONE_CUDA names or, if it is not set, next to LibTorch
   // (the loader's path), where CMake found it, and in /usr/local/cuda. Throws std::runtime_error if
   // there is none.
   nvrtc_library();

@@ -32,8 +32,8 @@ compiled_document compile_document(const std::string& document, const task& t,
                                    variant_compiler& compiler);
 
 // Compiles documents for one device while it starts or judges earlier ones, in the order of their
-// submission, on a thread of its own. A CPU device has no such thread, because compilation would
-// take time from what is measured: a document is compiled when its result is asked for. All
+// submission, on a separate thread. A CPU device has no such thread, because compilation would
+// take time from the measurements: a document is compiled when its result is asked for. All
 // functions must be called on one thread.
 class compile_ahead {
  public:

@@ -40,7 +40,7 @@ struct planned_device {
 // std::runtime_error if a GPU is named that is not there.
 std::vector<gpu_facts> gpus_named(const std::string& name);
 
-// What plan_devices() is told beside the devices' names.
+// Arguments of plan_devices() in addition to the devices' names.
 struct device_options {
   std::string node;          // name of the node, for measurements
   bool share_cores = false;  // several devices may use one core

@@ -77,7 +77,7 @@ struct configuration {
     bool random_weights = false;
     std::string device = "cpu";
     compute_dtype dtype = compute_dtype::automatic;
-    std::vector<std::string> data_parallel;  // devices that train beside `device`
+    std::vector<std::string> data_parallel;  // devices that train in addition to `device`
     std::int64_t threads = 1;
     std::int64_t micro_batch_tokens = 8192;
     bool recompute = false;

@@ -16,7 +16,7 @@ using steady = std::chrono::steady_clock;
 
 constexpr const char* nowhere = "no";
 constexpr std::chrono::seconds connect_limit{2};
-// For so long a node that could not be reached is not tried again: a firewall may be in between,
+// A node that could not be reached is not tried again for this long: a firewall may be in between,
 // and every attempt costs the limit above.
 constexpr std::chrono::minutes avoidance{10};
 

@@ -10,8 +10,8 @@
 
 namespace hone {
 
-// What a node copies from its head, and passes on to other nodes meanwhile and afterwards: it
-// listens for them on a port of its own. Safe on any thread.
+// Copies that a node takes from its head and passes on to other nodes, meanwhile and afterwards: it
+// listens for the nodes on a separate port. Safe on any thread.
 class copy_relay {
  public:
   // `listen`: HOST:PORT; empty: any port, of all addresses of this machine or, if the head is on it
@@ -29,7 +29,7 @@ class copy_relay {
 
   head_address head_;
   std::string name_;
-  std::shared_ptr<door> door_;  // also of those that copy; null: nothing is passed on
+  std::shared_ptr<door> door_;  // shared with the copy sources; null: nothing is passed on
 };
 
 }  // namespace hone

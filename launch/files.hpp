@@ -10,12 +10,12 @@ namespace hone {
 
 // Returns the folder configs/ that comes with the program: the value of the environment variable
 // HONE_CONFIGS, or else configs/ in the current folder if it contains tasks/, or else the first one
-// in the program's folder, in the three folders above it, or in share/hone of one of these. If
+// in the program's folder, in the three folders above it, or in share/hone of such a folder. If
 // there is none, returns "configs".
 std::filesystem::path configs_folder();
 
 // Returns a Python program that comes with this program, such as "tasks/importing/serve.py", from
-// this program's folder, one of the three folders above it, or share/hone of one of these. Throws
+// this program's folder, one of the three folders above it, or share/hone of such a folder. Throws
 // std::runtime_error if it is in none of them.
 std::filesystem::path find_python_program(const std::string& name);
 

@@ -36,7 +36,7 @@ std::map<std::string, shared_gpu> share_gpus(const std::vector<std::string>& use
                                              std::vector<planned_device>& devices,
                                              const std::function<void(const std::string&)>& log);
 
-// Returns what a joined node needs to run generators beside the run's configuration, without the
+// Returns a joined node's settings for generators, beyond the run's configuration and without the
 // number of the first one. `settings` has the chat format that the run uses. Throws format_error.
 generator_setup_record make_generator_setup(const configuration& settings);
 

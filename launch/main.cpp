@@ -56,7 +56,7 @@ std::string message_of(const std::exception& e) {
   return hone::describe_failure(e);
 }
 
-// Has the allocator keep what is freed. Judges and learners free and allocate tensors of megabytes
+// Has the allocator keep freed memory. Judges and learners free and allocate tensors of megabytes
 // thousands of times, and the system would take each from the process and hand it back zeroed, page
 // by page: that was a third of the CPU judge's own time.
 void keep_freed_memory() {

@@ -10,7 +10,7 @@ namespace hone {
 // ten seconds, until the notice goes out of scope. Quick work prints nothing.
 class slow_notice {
  public:
-  // `doing` returns what is being done, such as "verifying row.md". It is called from a thread of
+  // `doing` returns the current activity, such as "verifying row.md". It is called from a thread of
   // the notice and must not throw.
   explicit slow_notice(std::function<std::string()> doing);
 

@@ -18,7 +18,7 @@ namespace hone {
 // Offers the data files of each task, as the folder "tasks/ID".
 file_server::find_folder offer_task_data(std::shared_ptr<const task_table> tasks);
 
-// Makes the tasks of these records, or takes them from `earlier`, which may be null. Copies their
+// Makes the tasks of `known`, or takes them from `earlier`, which may be null. Copies their
 // data files by way of `cache()`, which is called if there are any. Throws network_error or
 // format_error.
 std::shared_ptr<const task_table> copy_tasks(const std::vector<task_record>& known,

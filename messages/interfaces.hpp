@@ -112,7 +112,7 @@ using work_queue_actor = caf::typed_actor<
     // pool: nobody needs these measurements any more, the two halves of each id; jobs that no
     // worker has are dropped
     caf::reacts_to<cancel_atom, std::vector<std::uint64_t>>,
-    // worker: adds credits, (device types, credits), for jobs of these device types ("*": of all)
+    // worker: adds credits, (device types, credits), for jobs of the types ("*": of all types)
     caf::reacts_to<pull_atom, std::vector<std::string>, std::uint32_t>,
     // worker: the job with this measurement id, (high, low), has gone on; its credit returns
     caf::reacts_to<done_atom, std::uint64_t, std::uint64_t>,
@@ -274,14 +274,14 @@ using node_actor = caf::typed_actor<
     // telemetry of a joined node: reports its status; the reply is the pause until the next report
     // in ms, which grows with the number of nodes
     caf::replies_to<node_status_record>::with<std::uint32_t>,
-    // joined node: takes part from now on, under this name, in place of any earlier node of the
+    // joined node: takes part from now on, under this name, instead of any earlier node of the
     // name
     caf::reacts_to<join_atom, std::string>,
     // joined node: changes the number of its devices of a type by the given number
     caf::reacts_to<device_atom, device_type_record, std::int32_t>,
-    // `hone scale`, or the first node: wants so many devices of a type at work, of all nodes or, on
-    // a joined node, of its own; the reply is how many there are then. Devices that stop finish
-    // what they have
+    // `hone scale`, or the first node: wants this number of devices of a type at work, on all nodes
+    // or, sent to a joined node, on that node; the reply is the resulting number. Devices that stop
+    // finish their jobs
     caf::replies_to<scale_atom, std::string, std::uint32_t>::with<std::uint32_t>,
     // launch: the run has ended; the reply comes when the joined nodes have left, or soon after.
     // The first node sends the message on to them

@@ -48,7 +48,7 @@ inline bool is_compared(Stage stage) {
 }
 
 // Evaluations of one variant are kept apart by scope, so that no claim mixes them. A scope is one
-// of these kinds, plus scope_kinds times the version at which a comparison or validation began:
+// of the kinds below, plus scope_kinds times the version at which a comparison or validation began:
 // each judges its variants afresh.
 inline constexpr std::uint32_t run_scope = 0;
 inline constexpr std::uint32_t comparison_scope = 1;

@@ -5,7 +5,7 @@
 
 namespace hone {
 
-// Returns `text` with '?' in place of all that a terminal or a reader could be fooled by: control
+// Returns `text` with '?' instead of characters that could fool a terminal or a reader: control
 // and format characters except newline and tab, and bytes that are not UTF-8. For messages that
 // quote a candidate.
 std::string plain_text(std::string_view text);

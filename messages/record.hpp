@@ -110,7 +110,7 @@ class record_builder {
   typename Schema::Builder root_;
 };
 
-// Copies a part of a record, such as one of its structs, into a record of its own. Throws
+// Copies a part of a record, such as one of its structs, into a separate record. Throws
 // invalid_record if that would be larger than a copy of any record that from_bytes() accepts.
 template <class Schema>
 record<Schema> copy_record(typename Schema::Reader part) {

@@ -103,7 +103,7 @@ std::optional<std::string> check_struct(capnp::AnyStruct::Reader reader,
       return one.name + ": " + *problem;
     ++checked;
   }
-  // Whoever copies a record follows all of its pointers, also those that no field names.
+  // Copying a record follows all of its pointers, also those that no field names.
   unsigned all = 0;
   for (capnp::AnyPointer::Reader pointer : pointers) all += pointer.isNull() ? 0 : 1;
   if (all != checked) return "pointers that are no fields";

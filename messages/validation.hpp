@@ -16,13 +16,13 @@ inline constexpr std::size_t max_record_bytes = 64U << 20U;
 inline constexpr int max_record_depth = 32;
 
 // Returns how many words may be read of a record of `words` words. Several of its pointers may have
-// the same target, which is read, and stands in a copy, once for each.
+// the same target, which is read, and is present in a copy, once for each.
 constexpr std::uint64_t max_words_read(std::uint64_t words) { return 8 * words + 1024; }
 
 // Walks a whole serialised message once. Checks the framing, the size, the nesting, every pointer,
 // every enumerant, the NUL at the end of text, and the fields that the schema marks as required.
 // Refuses pointers that no field names, and lists whose elements are stored in another form than
-// the schema's: what is accepted can be copied whole, and a copy is bounded by max_words_read().
+// the schema's: an accepted message can be copied whole, and max_words_read() bounds a copy.
 // Returns a description of the first problem, or nullopt if there is none. Never reads outside
 // `bytes`, whatever their contents; the work is bounded by a small multiple of their size. `bytes`
 // must be aligned for words. Schemas with groups, interfaces or AnyPointer are refused.

@@ -159,7 +159,7 @@ class acceptor::loop {
     for (int i = 0; i < at_a_time; ++i) {
       unique_fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!socket) {
-        // Without descriptors the listener would stay ready for ever.
+        // Without descriptors the listener would stay ready indefinitely.
         if (errno == EMFILE || errno == ENFILE) expect(EPOLL_CTL_MOD, listener_.get(), 0);
         return;
       }
@@ -210,7 +210,7 @@ class acceptor::loop {
     if (count == 0 || (count < 0 && errno != EAGAIN)) waiting_.erase(fd);
   }
 
-  // Does what is possible without waiting for the other end.
+  // Does the work that is possible without waiting for the other end.
   void go_on(int fd) {
     waiting& one = waiting_.at(fd);
     if (one.is_refused) return discard(fd);
@@ -250,7 +250,7 @@ class acceptor::loop {
     admit(fd);
   }
 
-  // Gives a node its name and ends whoever had it before. Returns false if that is refused.
+  // Gives a node its name and ends earlier nodes of that name. Returns false if that is refused.
   bool take_name(int fd) {
     waiting& one = waiting_.at(fd);
     const std::string name = one.said->name;

@@ -35,7 +35,7 @@ struct acceptor_options {
   std::function<void(const std::string&)> log;  // refusals and ended connections, a sentence each
 };
 
-// Lets connections in, on a thread of its own: makes the TLS handshake, reads the preface, answers,
+// Lets connections in, on a dedicated thread: makes the TLS handshake, reads the preface, answers,
 // and hands the connection over. Strangers cost that thread alone. A node that joins again under
 // its name has its earlier connection ended first, and is let in when that one's owner has let it
 // go. A name belongs to the certificate that first joined under it. Ends the connections of an

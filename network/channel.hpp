@@ -33,10 +33,10 @@ class channel {
   channel_result write(const void* from, std::size_t size, std::size_t& moved);
   // Returns the number of bytes that TLS has read from the socket and read() has not returned yet.
   std::size_t buffered() const;
-  // Waits until the socket is ready for what is wanted; false at the deadline.
+  // Waits until the socket is ready for the wanted operation; false at the deadline.
   bool wait(channel_result wanted, std::chrono::steady_clock::time_point deadline) const;
 
-  // Ends the connection: the thread that reads is told so by its end.
+  // Shuts down the connection; a thread that reads from it sees its end.
   void shut_down();
   // Leaves the descriptor to another owner, who says when it is about to close it; until then
   // shut_down() has its effect.

@@ -237,7 +237,7 @@ void make_authority(const fs::path& authority, days validity) {
   make_folder(authority);
   make_folder(authority / "identities");
   authority_files made{make_key(), nullptr};
-  std::array<unsigned char, 4> drawn{};  // authorities have names of their own
+  std::array<unsigned char, 4> drawn{};  // authorities have different names
   draw(drawn.data(), drawn.size());
   std::ostringstream name;
   name << "Hone authority " << std::hex;
@@ -278,7 +278,7 @@ fs::path make_identity(const fs::path& authority, const std::string& name, ident
   add(NID_ext_key_usage, is_head ? "serverAuth,clientAuth" : "clientAuth");
   if (is_head) add(NID_subject_alt_name, (std::string("DNS:") + head_name).c_str());
   if (X509_sign(made.get(), by.key.get(), EVP_sha256()) == 0) fail("signing " + name);
-  // Before anyone can have the certificate: only what is listed can be revoked.
+  // Before anyone can have the certificate: only listed certificates can be revoked.
   append_line(authority, serial_of(made.get()) + (is_head ? " head " : " node ") +
                              date_of(X509_get0_notAfter(made.get())) + " " + name);
   const fs::path folder = authority / "identities" / name;

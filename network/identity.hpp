@@ -31,7 +31,7 @@ class refused_by_head : public network_error {
   using network_error::network_error;
 };
 
-// An authority is a folder with a certificate authority of its own, which decides who takes part in
+// An authority is a folder with a separate certificate authority, which decides who takes part in
 // a run: ca.pem and ca.key, the folder `identities` with one identity each, the list `issued`, and
 // crl.pem, the certificates that were revoked (RFC 5280). An identity is a folder with ca.pem,
 // certificate.pem and key.pem (PEM; ECDSA over P-256). Keys are readable by their owner only.
@@ -44,8 +44,8 @@ enum class identity_role {
   node,  // of a node that joins; cannot pretend to be a head
 };
 
-// The name that a head's certificate bears, by which a node knows that it speaks with a head of its
-// own run, whatever the host is called.
+// The name that a head's certificate bears, by which a node knows that it speaks with a head of the
+// same run, whatever the host is called.
 inline constexpr const char* head_name = "head.hone";
 
 struct issued_identity {

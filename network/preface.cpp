@@ -61,7 +61,7 @@ std::optional<preface> parse_preface(std::string_view text) {
     if (key == "purpose") p.purpose = value;
     if (key == "name") p.name = value;
     if (key == "incarnation" && !read_number(value, p.incarnation, 16)) return std::nullopt;
-    if (key != "version") continue;  // what a later version says beside it does no harm
+    if (key != "version") continue;  // further keys of a later version do no harm
     const std::size_t second = value.find(' ');
     if (second == std::string::npos ||
         !read_number(value.substr(second + 1), p.versions[value.substr(0, second)], 10))

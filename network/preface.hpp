@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// What is said on a connection before CAF takes it over, after the TLS handshake. It is text, so
-// that programs of any version of Hone can tell each other why they do not fit:
+// The first message on a connection, after the TLS handshake and before CAF takes it over. It is
+// text, so that programs of any version of Hone can tell each other why they do not fit:
 //
 //     hone 1
 //     purpose join

@@ -12,9 +12,9 @@ struct ssl_st;
 namespace hone {
 
 // What one end of a connection expects of the other. The end that listens takes any identity of its
-// authority. A head is known by the name and the purpose of its certificate, a node by the purpose
-// of its own: that of a client, which is all that a node's certificate is good for, so that no node
-// can pretend to be a head.
+// authority. A head is known by the name and the purpose of its certificate, a node by its
+// certificate's purpose: that of a client, the only one that a node's certificate has, so that no
+// node can pretend to be a head.
 enum class tls_role { listens, connects_to_head, connects_to_node };
 
 // TLS with an identity: version 1.3, certificates on both sides, both of the identity's authority.
@@ -28,8 +28,8 @@ class tls_side {
   // Returns the TLS of a new connection, which the caller owns. Throws network_error.
   ssl_st* open() const;
 
-  // Reads the list of revoked certificates (crl.pem) if the file has changed; new connections of
-  // these are refused. Returns whether it had changed. Throws network_error.
+  // Reads the list of revoked certificates (crl.pem) if the file has changed; new connections with
+  // them are refused. Returns whether it had changed. Throws network_error.
   bool read_revocations();
   bool is_revoked(const std::string& serial) const { return revoked_.contains(serial); }
 

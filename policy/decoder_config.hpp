@@ -37,7 +37,7 @@ struct decoder_config {
   // eos_token_id of generation_config.json or, if that says none, of config.json; empty if absent.
   std::vector<std::int64_t> end_tokens;
 
-  // Reads config.json and a generation_config.json beside it. Throws policy_error, which names the
+  // Reads config.json and a generation_config.json next to it. Throws policy_error, which names the
   // file and the key.
   static decoder_config load(const std::filesystem::path& config_json);
 };

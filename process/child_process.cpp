@@ -95,8 +95,8 @@ void exec_in_child(const launch_plan& plan) {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
   }
-  // A process may have handlers of its own for what is written in vain. Programs do not expect
-  // them.
+  // This process may ignore or handle the signals of failed writes. Programs expect their default
+  // actions.
   signal(SIGPIPE, SIG_DFL);
   signal(SIGXFSZ, SIG_DFL);
   if (plan.read_fence >= 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||

@@ -20,7 +20,7 @@ struct child_options {
   std::vector<std::string> arguments;    // [0]: the program's path
   std::vector<std::string> environment;  // "KEY=value"; nothing is inherited
   // (descriptor here, number in the child). The child closes all descriptors above 2 that are also
-  // above the highest of these numbers.
+  // above the highest number given here.
   std::vector<std::pair<int, int>> descriptors;
   std::optional<std::string> folder;        // working directory
   std::uint64_t address_space_bytes = 0;    // 0: unlimited
@@ -29,7 +29,7 @@ struct child_options {
   const seccomp_program* filter = nullptr;  // installed with no_new_privs; null: none
   int read_fence = -1;                      // rules for reading files (read_fence.hpp); -1: none
   // SIGINT and SIGTERM: a signal for all processes of a job must not end what the parent wants to
-  // finish. A program with children of its own may need SIGTERM to end them.
+  // finish. A program that has children may need SIGTERM to end them.
   bool ignores_stop_signals = false;
 };
 

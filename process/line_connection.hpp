@@ -17,7 +17,7 @@ namespace hone {
 // closed its end.
 class line_connection {
  public:
-  using deadline = std::optional<std::chrono::steady_clock::time_point>;  // none: waits for ever
+  using deadline = std::optional<std::chrono::steady_clock::time_point>;  // none: no limit
   line_connection() = default;
   // `name`: of the other side, for messages. `most_bytes`: that may wait here to be read; more is a
   // std::length_error.

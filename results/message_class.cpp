@@ -7,7 +7,7 @@ namespace hone {
 namespace {
 
 bool is_name(std::string_view quoted) {
-  constexpr std::size_t max_phrase = 40;  // bytes of what is no name and says what went wrong
+  constexpr std::size_t max_phrase = 40;  // bytes of a phrase that is no name but an explanation
   return quoted.size() > max_phrase || std::all_of(quoted.begin(), quoted.end(), [](char c) {
            return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
          });

@@ -71,7 +71,7 @@ struct scored_sums {
   std::optional<double> mean_log() const;
 };
 
-// Samples that are ok beside the fastest exemplar that their prompts showed.
+// Samples that are ok, compared with the fastest exemplar that their prompts showed.
 struct beside_shown {
   double samples = 0;   // ok samples whose prompts showed exemplars
   double faster = 0;    // those that are faster by 5 % or more
@@ -146,7 +146,7 @@ struct run_results {
   std::uint64_t new_programs = 0;  // among the judged, those of neither the corpus nor a reference
   std::uint64_t measurements = 0;  // repeats, and those of the comparison, included
   // The comparison's conclusive samples, by how they were written: of the tasks that the run learns
-  // from, and of those that are held out.
+  // from, and of the held-out tasks.
   std::map<schema::Draw::Arm, compared_samples> compared;
   std::map<schema::Draw::Arm, compared_samples> held_out;
   std::map<std::string, std::uint32_t> tiers;  // of the held-out tasks that have one, by name_of()

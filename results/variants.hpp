@@ -28,7 +28,7 @@ std::string name_or_id(const pool_inspector& pool, const task_id& id);
 // come first, as they are.
 std::string printed_blocks(const schema::Variant::Reader& v);
 
-// Returns a variant's score on each type of device, as "  2.50x on h100", with the outcome in place
+// Returns a variant's score on each type of device, as "  2.50x on h100", with the outcome instead
 // of a score that it does not have.
 std::string scores_of(const pool_inspector& pool, const variant_id& id);
 

@@ -47,7 +47,7 @@ class attempt_book {
   std::map<std::pair<task_id, std::string>, std::deque<open_attempt>> open_;
 };
 
-// Returns lines that say how an evaluation's program ran: its time beside the reference's, the
+// Returns lines that say how an evaluation's program ran: its time and the reference's, the
 // bytes that it must move a second, and for each kernel its launch, registers and occupancy. Empty
 // if it was not timed.
 std::string describe_profile(const schema::Evaluation::Reader& evaluation);

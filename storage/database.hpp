@@ -20,8 +20,8 @@ struct pool_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Stores records in a RocksDB folder. A folder has at most one writer and any number of readers
-// beside it. The writer collects puts and removals in memory; commit() makes them durable together.
+// Stores records in a RocksDB folder. A folder has at most one writer and any number of concurrent
+// readers. The writer collects puts and removals in memory; commit() makes them durable together.
 // The writer's get() and has() see collected changes, its scans do not. Not thread-safe: at most
 // one thread may use a database at a time. Reads throw pool_error if RocksDB fails or a stored
 // value is damaged.
@@ -70,7 +70,7 @@ class database {
   void commit();
   // Does so in two parts: write() makes the changes outlive this process, and sync() the machine.
   // Another thread may call sync() while this database is used. write() returns false if there was
-  // nothing to write. It syncs what is not yet synced, so that a machine that stops leaves one torn
+  // nothing to write. It first syncs earlier writes, so that a machine that stops leaves one torn
   // record at the end of the log and not several, which recovery would refuse. Both throw
   // pool_error, sync() also after a write that failed.
   bool write();

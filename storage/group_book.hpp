@@ -73,7 +73,7 @@ class group_book {
   bool is_waiting(const group_id& group) const { return waiting_.contains(group); }
   // Returns the waiting groups that have expired.
   std::set<group_id> expired(std::uint64_t now_ms) const;
-  // Number of ready groups of all stages, and of those of one stage that are not among these.
+  // Number of ready groups of all stages, and of one stage except for the groups in `without`.
   std::size_t count_ready() const { return ready_places_.size(); }
   std::size_t count_ready(Stage stage, const std::set<group_id>& without) const;
   // Number of waiting groups per device type.
@@ -82,13 +82,13 @@ class group_book {
   bool awaits_corpus(const task_id& task, const std::string& device_type) const {
     return waiting_corpus_.contains({device_type, task});
   }
-  // Returns true if one of these groups waits and is of the corpus.
+  // Returns true if one of `groups` waits and is of the corpus.
   bool awaits_corpus(const std::vector<group_id>& groups) const;
   std::uint64_t next_sequence() const { return next_sequence_; }
 
   // Returns the groups of a stage that wait or are ready.
   std::vector<record<schema::RolloutGroup>> open_groups(Stage stage) const;
-  // Drops the groups of a stage that no step has consumed, except for those of these draws. Returns
+  // Drops the groups of a stage that no step has consumed, unless their draws are `kept`. Returns
   // the dropped ones that waited.
   std::set<group_id> abandon(Stage stage, const std::set<draw_id>& kept);
   // Drops these groups, which wait.

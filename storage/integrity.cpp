@@ -310,14 +310,14 @@ class checker {
   verification_report report_;
   std::uint64_t rollouts_ = 0;
   std::uint64_t shown_ = 0;  // pairs of a variant and a group whose prompt showed it
-  bool has_shown_ = false;   // the pool has an index of these
+  bool has_shown_ = false;   // the pool has an index of the pairs
   std::map<group_id, std::size_t> waits_;
 };
 
 }  // namespace
 
 verification_report verify_pool(const pool_inspector& pool) {
-  // Beside a busy writer, a newer snapshot may take the place of the first during the checks.
+  // With a busy writer, a newer snapshot may take the place of the first during the checks.
   // References between two snapshots mean nothing, so the checks are then repeated.
   constexpr int attempts = 10;
   verification_report report;

@@ -18,7 +18,7 @@ enum class family : std::size_t {
   tasks,        // task -> Task
   variants,     // variant -> Variant
   rollouts,     // variant, rollout -> RolloutPlace
-  groups,       // group -> RolloutGroup, without its variants: they have a family of their own
+  groups,       // group -> RolloutGroup, without its variants: they have a separate family
   progress,     // group -> GroupProgress
   ready,        // sequence (8) -> ReadyGroup, in the order in which the groups became ready
   evaluations,  // variant, device type, 0, judge version (4), scope (4) -> Evaluation

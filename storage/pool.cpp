@@ -246,7 +246,7 @@ void pool::measure_best_again(const task_id& task, const evaluation_key& judged,
 }
 
 // Only a variant that is measured in full becomes an exemplar. That takes longer than the group's
-// brief measurements, so what is no faster than the best of its population goes without.
+// brief measurements, so a variant that is no faster than its population's best goes without.
 void pool::measure_best_of(const schema::RolloutGroup::Reader& group,
                            const std::vector<record<schema::Evaluation>>& evaluated,
                            std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {

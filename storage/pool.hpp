@@ -112,7 +112,7 @@ class pool {
   // committed yet are none behind. Groups that the request does without are not dropped. The
   // returned groups stay ready until a step over them is committed.
   std::optional<record<schema::TrainingBatch>> take(const batch_request& request);
-  // Drops the groups of a stage that no step has consumed, except for those of these draws. Returns
+  // Drops the groups of a stage that no step has consumed, unless their draws are `kept`. Returns
   // the measurements that nobody needs any more.
   std::vector<measurement_id> abandon(Stage stage, const std::set<draw_id>& kept = {}) {
     return ledger_.withdraw(book_.abandon(stage, kept));
@@ -135,7 +135,7 @@ class pool {
   void choose_branch(std::uint64_t version);
 
   // ---- Groups of clients (pool_service.cpp)
-  // Returns what is known of a group; nullopt if there is no such group, or it is forgotten.
+  // Returns the known facts about a group; nullopt if there is no such group, or it is forgotten.
   std::optional<record<schema::Judgement>> judgement(const group_id& group) const;
   bool is_waiting(const group_id& group) const { return book_.is_waiting(group); }
   // Gives up a group that waits, or those that have expired. Return the measurements that nobody

@@ -1,4 +1,4 @@
-// The pool's side of `hone serve`: groups that clients hand in, and what is known of them.
+// The pool's side of `hone serve`: groups that clients hand in, and the known facts about them.
 #include "storage/pool.hpp"
 
 namespace hone {

@@ -9,9 +9,9 @@
 
 namespace hone {
 
-// How many steps a pool keeps contents of rollouts that nothing reads any more, in groups that a
-// step has trained on. 0: for ever. Programs, outcomes, scores and lineage stay in any case, and so
-// does all of the corpus.
+// Number of steps for which a pool keeps contents of rollouts that nothing reads any more, in
+// groups that a step has trained on. 0: indefinitely. Programs, outcomes, scores and lineage stay
+// in any case, and so does all of the corpus.
 struct retention_options {
   std::uint32_t tokens = 0;  // tokens and log-probabilities
   std::uint32_t texts = 0;   // prompts and documents

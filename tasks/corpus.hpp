@@ -16,11 +16,11 @@ struct corpus_document {
   std::string file{};  // where it is written
 };
 
-// Return the documents that a corpus file stands for. A corpus file is a variant document, whose
+// Return the documents that a corpus file defines. A corpus file is a variant document, whose
 // first line may be a sweep such as
 //   sweep: BLOCK = 64 128 256, ITEMS = 1 2 4
-// With a sweep, the file stands for one document per combination of values, in which ${BLOCK} and
-// ${ITEMS} are replaced. A sweep may have 1000 characters and stand for 1000 documents of 64 MiB
+// With a sweep, the file defines one document per combination of values, in which ${BLOCK} and
+// ${ITEMS} are replaced. A sweep may have 1000 characters and define 1000 documents of 64 MiB
 // together. Throw format_error, with `file` in the message, if the file cannot be read, if its
 // sweep is malformed, too large or has a name that the text does not use, or if a ${...} has no
 // value.

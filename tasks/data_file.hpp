@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// The name and the bytes of a task's data file, a safetensors file. Copies share the bytes and what
-// is known of them. All functions may be called from several threads.
+// The name and the bytes of a task's data file, a safetensors file. Copies share the bytes and
+// the facts known of them. All functions may be called from several threads.
 class data_file {
  public:
   data_file(std::string name, std::string bytes);

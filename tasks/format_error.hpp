@@ -24,7 +24,7 @@ struct format_error : std::runtime_error {
   explicit format_error(const std::string& lines) : std::runtime_error(lines) {}
 };
 
-// Collects errors, so that a person hears of all of them at once.
+// Collects errors, so that a person receives all of them at once.
 class format_problems {
  public:
   template <class Read>

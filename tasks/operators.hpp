@@ -4,8 +4,8 @@
 
 namespace hone {
 
-// The allowlist: operators of ATen and of TorchScript that compute, view, allocate and index. What
-// is not here may not run in a reference or a host program. `name` is qualified without its
+// The allowlist: operators of ATen and of TorchScript that compute, view, allocate and index. Other
+// operators may not run in a reference or a host program. `name` is qualified without its
 // overload: "aten::add", "prim::If".
 bool is_allowed_operator(std::string_view name);
 

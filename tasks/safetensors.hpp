@@ -23,7 +23,7 @@ struct safetensor {
 // reads outside of `file`.
 std::vector<safetensor> parse_safetensors(std::string_view file);
 
-// Writes a file of these tensors, in this order and without gaps. The first tensor is aligned to 8
+// Writes a file of `tensors`, in this order and without gaps. The first tensor is aligned to 8
 // bytes. The state of the stream reports errors.
 void write_safetensors(std::ostream& out, const std::vector<safetensor>& tensors);
 

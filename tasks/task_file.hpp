@@ -46,7 +46,7 @@ struct tensor_spec {
   std::vector<dimension> shape;
   dtype type = dtype::float32;
   initializer init;
-  // Parameters only: the safetensors file beside the task that holds the values; empty: the values
+  // Parameters only: the safetensors file next to the task that holds the values; empty: the values
   // are drawn.
   std::string data_file;
   // The contents are a part of the program: every check has them as declared.

@@ -29,7 +29,7 @@ ADMITTED_UNITS = 640.0
 INEXACT_UNITS = 2.0**16
 # An error is blamed on inputs that the judge does not draw if it is so many times larger there.
 TELLING_FACTOR = 100.0
-# Mutants of these kinds may be right on a CPU, whose threads take turns, and wrong on a GPU.
+# Such mutants may be right on a CPU, whose threads take turns, and wrong on a GPU.
 RACES = {"barrier_removed", "guard_removed"}
 SHAPES = {"right_for_timed_shape", "right_for_odd_shape"}
 MAX_ELEMENTS = 4_000_000  # of the arguments of a call that is run here

@@ -14,7 +14,7 @@ CALLS = {
 }  # fmt: skip  # fmt: skip
 EXTREMES = {"fmaxf", "fminf", "max", "min"}
 UPDATES = {"+=", "-=", "*=", "/="}
-# Digits of a float's significand that are cut off, by what is left.
+# Digits of a float's significand that are cut off, by the precision that remains.
 REDUCED = {"TF32": 13, "bfloat16": 16, "19 bits": 5}
 
 

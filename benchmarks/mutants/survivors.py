@@ -1,6 +1,6 @@
 """Says of the mutants that a judge has accepted whether they are wrong.
 
-Each mutant with the outcome `ok` is one of these:
+Each mutant with the outcome `ok` has one of the following verdicts:
     equivalent  It is the reference: its simplified graph is the same, or its results in float64
                 are the same up to the last digits for inputs of all kinds, and in the task's types
                 they are as exact. Of a kernel: its outputs have the same bits as those of the

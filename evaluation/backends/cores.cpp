@@ -14,7 +14,7 @@
 namespace hone {
 namespace {
 
-// Least number of cores that must remain beside a launch core. With fewer, compilers and the policy
+// Least number of cores that must remain for other work. With fewer, compilers and the policy
 // need the core more than a GPU's launches do.
 constexpr std::size_t least_other_cores = 4;
 

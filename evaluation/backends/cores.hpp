@@ -17,7 +17,7 @@ class hardware_taken : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Reservation of processor cores and GPUs. What is reserved belongs to one device, so that no other
+// Reservation of processor cores and GPUs. A reserved one belongs to a single device, so no other
 // part of Hone runs where times are taken. Functions throw std::runtime_error.
 
 // Returns the cores that this thread may use, lowest first.

@@ -232,7 +232,7 @@ judging_device::timed_program judging_device::time(const schema::Artifact::Reade
 }
 
 // Repeats a measurement that does not settle, up to twice and in other processes, because the noise
-// may come from other work on the machine. What is repeated is measured in full.
+// may come from other work on the machine. Repetitions are measured in full.
 judging_device::timed_program judging_device::time_until_settled(
     const schema::Artifact::Reader& artifact, const task& t, const timing_aim& aim, int& earlier,
     time_budget& budget, random_stream& random) {

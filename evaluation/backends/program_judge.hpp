@@ -51,7 +51,7 @@ class program_judge {
   virtual program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
                                             const std::vector<wanted_timing>& cases, int earlier,
                                             time_budget& budget, random_stream& random) = 0;
-  // Times one of those cases.
+  // Times one of the cases for which begin_timing() has prepared.
   virtual case_timing time_case(const wanted_timing& wanted, random_stream& random) = 0;
   // Ends the candidate's processes. Called after the last case, and after any failure.
   virtual void end_timing() {}

@@ -254,7 +254,7 @@ std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].text != "__global__") continue;
     // The declarator's name is the last identifier before the parameter list.
-    // __launch_bounds__(...) and attributes have lists of their own.
+    // __launch_bounds__(...) and attributes have separate lists.
     std::string_view name;
     // A further __global__ ends the search, so that its time is linear in the text.
     constexpr auto ends_declarator = [](std::string_view text) {

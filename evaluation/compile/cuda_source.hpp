@@ -42,7 +42,7 @@ struct include_scan {
 // Comments, strings and raw strings are respected.
 include_scan take_out_includes(std::string_view block);
 
-// Returns the text with blanks in place of comments; lines keep their numbers. Strings are
+// Returns the text with blanks instead of comments; lines keep their numbers. Strings are
 // respected.
 std::string blank_comments(std::string_view text);
 

@@ -38,7 +38,7 @@ double time_of(const Call& call) {
   return times[calls / 2];
 }
 
-// Prints both times. Returns the program's exit code: 1 if the original runs in place of the
+// Prints both times. Returns the program's exit code: 1 if the original runs instead of the
 // variant.
 inline int compare_with_original() {
   model compared(drawn(facts().parameters));

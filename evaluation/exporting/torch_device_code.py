@@ -155,7 +155,7 @@ class _hone_Kernel:
         self.types = None  # of the arguments that the slots are for
 
     def make_slots(self, args):
-        """Makes the memory from which a launch copies arguments of these types."""
+        """Makes the memory from which a launch copies arguments of the given types."""
         if len(args) != len(self.sizes):
             raise _hone_Refused(f"{self.name} takes {len(self.sizes)} arguments, not {len(args)}")
         by_type = {

@@ -1,4 +1,4 @@
-# ---- Puts the variant in place of the original module's forward().
+# ---- Replaces the original module's forward() with the variant.
 
 import math as _hone_math
 import re as _hone_re
@@ -254,13 +254,13 @@ class _hone_Variant:
             outputs = self.graphs.call(program, arguments)
         else:
             outputs = program.call(arguments)
-        # An output is a tensor of its own, also where the program returns one of its arguments.
+        # An output is a separate tensor, also where the program returns one of its arguments.
         if not {*map(id, arguments)}.isdisjoint(map(id, outputs)):
             outputs = [o.detach() for o in outputs]
         return outputs
 
     def run_original(self, module, inputs, parameters):
-        """Runs the original with these tensors in place of the module's own."""
+        """Runs the original with these tensors instead of the module's own."""
         holders = [_hone_holder(module, place) for place in self.places]
         own = [held[place[2]] for held, place in zip(holders, self.places)]
         try:
@@ -349,7 +349,7 @@ _hone_lock = _hone_threading.RLock()  # kernels' arguments, streams and torch's 
 
 
 class ModelNew(Model):
-    """The original module with the variant in place of its forward().
+    """The original module, whose forward() runs the variant.
 
     Parameters, state_dict and signature are the original's, and so are gradients of the first
     order, for which backward() runs the original. A call that the variant was not made or verified

@@ -11,8 +11,8 @@
 
 namespace hone {
 
-// The largest errors over the outputs of one call or several, over what is allowed; at most 1 is
-// agreement.
+// The largest errors over the outputs of one call or several, as multiples of the allowed error; at
+// most 1 is agreement.
 struct worst_errors {
   double worst_element = 0;
   double rms = 0;

@@ -36,8 +36,8 @@ constexpr double most_unseen_share = 0.05;
 // us, differ by as much.
 constexpr double uncharged_us = 0.5;
 constexpr double uncharged_share = 0.005;
-// Largest slow-down of a reference beside a candidate, compared with beside itself, that is no
-// fault: the candidate contributes to the chip's heat and power.
+// Largest slow-down of a reference timed against a candidate, relative to timing it against itself,
+// that is no fault: the candidate contributes to the chip's heat and power.
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
 

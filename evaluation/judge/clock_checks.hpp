@@ -24,8 +24,8 @@ namespace hone {
 // but keeps the GPU busy.
 bool is_launch_bound(double host_share, double busy_share);
 
-// Returns true if a reference took notably longer beside a candidate, `reference_us`, than beside
-// itself, `alone_us`. Returns false if `alone_us` is 0, which means unknown.
+// Returns true if a reference took notably longer when timed against a candidate, `reference_us`,
+// than against itself, `alone_us`. Returns false if `alone_us` is 0, which means unknown.
 bool is_slowed(double reference_us, double alone_us);
 
 // Returns true if the host waited longer for a burst than the GPU's time for it explains. A single
@@ -48,8 +48,8 @@ burst_clock typical_trace(double scored_call_ns, const std::function<burst_clock
 // scores: median of the seven buckets' medians. Any unit; tests and callers use nanoseconds.
 double unseen_beside(const std::vector<double>& candidate_ns,
                      const std::vector<double>& reference_ns);
-// Returns true if the unseen time of a call of `call_us` is so long that chance, such as another
-// process's work, should be ruled out by another timing.
+// Returns true if the unseen time of a call of `call_us` is long enough that chance, such as other
+// processes' work, should be ruled out by another timing.
 bool is_doubtful(double unseen_us, double call_us);
 // Returns a failure if the unseen time is longer than any that honest programs have.
 // `unseen_us` must be reduced by the unseen time of two equal programs in the same processes.
@@ -74,7 +74,7 @@ std::optional<program_failure> find_disagreement(const burst_clock& burst,
                                                  const burst_clock& traced, double scored_call_ns,
                                                  bool can_trace);
 
-// Applies all of these rules to a measurement that has no failure: sets its failure, or charges its
+// Applies all rules above to a measurement that has no failure: sets its failure, or charges its
 // unseen time.
 void judge_clocks(const burst_clock& burst, const burst_clock& traced, bool can_trace,
                   case_timing& timing);

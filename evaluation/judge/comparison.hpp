@@ -22,7 +22,7 @@ struct expected_outputs {
   std::optional<value_set> wide;              // in float64
   std::optional<value_set> settled;           // in float64 with the decisions of `own`
   std::vector<value_set> noisy;               // with noise and the decisions of `own`
-  std::vector<value_set> alternatives;        // with noise and decisions of their own
+  std::vector<value_set> alternatives;        // with noise and their own decisions
   bool takes_decisions = true;                // false: a study has found none
   distribution how = distribution::declared;  // of the call's inputs
   std::vector<double> known_errors;           // by output: reference_facts::typical_error()

@@ -17,8 +17,8 @@
 #define JUDGE_MOST_RMS 3.0
 #define JUDGE_MORE_RMS_OF_FEW 13.0
 
-// Most runs of the reference with noise, and of those that decide by themselves, that an output
-// is compared with.
+// Maximum number of the reference's runs with noise, and of its runs that take their own decisions,
+// that an output is compared with.
 #define JUDGE_MOST_NOISY 8
 #define JUDGE_MOST_ALTERNATIVES 12
 
@@ -111,7 +111,7 @@ JUDGE_RULE double allowed_by(const element_limit& limit) {
   return limit.rounding + limit.tolerance;
 }
 
-// Returns the error beyond the tolerance, in what is allowed for rounding.
+// Returns the error beyond the tolerance, as a multiple of the error allowed for rounding.
 JUDGE_RULE double ratio_of(double distance, const element_limit& limit) {
   return distance > limit.tolerance ? (distance - limit.tolerance) / limit.rounding : 0;
 }
@@ -148,7 +148,7 @@ struct measures {
   double sum = 0, squares = 0;    // sums of the expected, finite elements and of their squares
   double errors = 0, values = 0;  // sums of logarithms: of rounding errors and of magnitudes
   double worst = 0;               // largest ratio_of() an element
-  double ratios = 0;              // sum of the squares of these ratios
+  double ratios = 0;              // sum of the squares of all ratio_of()
   unsigned long long worst_at = ~0ull;  // index of the worst element
   unsigned long long finite = 0;        // number of finite expected elements
   unsigned long long error_count = 0, value_count = 0, count = 0;  // terms of the last three sums

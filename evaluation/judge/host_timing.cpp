@@ -16,7 +16,7 @@ constexpr std::size_t max_sets = 128;
 // Processor time that a process may use between two runs, to receive a command and to free the last
 // run's tensors: an allowance per run, and one per call of that run. (Typical times are 60 us and
 // 1.5 us; under load, one run in a hundred takes 300 us.) Time beyond the allowance is work while
-// the clock stands still, and is charged. Time beyond `glitch` times the allowance is the run's
+// the clock is stopped, and is charged. Time beyond `glitch` times the allowance is the run's
 // excess. A process whose runs have an excess of more than a tenth of their time, beyond that of
 // the reference, cheats (`outside_share`).
 constexpr double outside_per_run_ns = 75e3;

@@ -13,7 +13,7 @@
 namespace hone {
 
 // The contents for timing one case of a task in host memory: reservoirs of inputs and parameters,
-// and the number of input sets, each of which has addresses of its own and gets fresh contents
+// and the number of input sets, each of which has separate addresses and gets fresh contents
 // before every use. Kept from one measurement to the next. The recipe's oracle and case must
 // outlive it.
 struct timed_inputs {
@@ -50,7 +50,7 @@ struct timing_limits {
 };
 
 // Times one case of a task in host memory, by the protocol of paired_timing.hpp. Processor time
-// that a candidate uses between its runs, while the clock stands still, is charged; if it exceeds a
+// that a candidate uses between its runs, while the clock is stopped, is charged; if it exceeds a
 // tenth of the candidate's time, the candidate is `late_work`. Everything passed by reference must
 // outlive the call. Throws reference_error if the reference fails.
 case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules,

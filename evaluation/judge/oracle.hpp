@@ -28,7 +28,7 @@ inline constexpr auto reference_call_limit = std::chrono::seconds(60);
 
 // Returns a tensor by its number: inputs first, then parameters.
 const tensor_spec& tensor_of(const task& t, std::size_t tensor);
-// Returns true if any of these types is a floating-point type narrower than float64.
+// Returns true if any layout has a floating-point type narrower than float64.
 bool has_narrow(const std::vector<tensor_layout>& layouts);
 // Returns true if the outputs of a float64 run correspond to those of the run in the reference's
 // own types: same count and shapes, and floating-point types at the same places.

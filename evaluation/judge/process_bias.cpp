@@ -15,7 +15,7 @@ namespace {
 constexpr double code_place_us = 0.1;
 
 // Half-width, in log ratio, below which two loads of one program differ in the host's time for a
-// call. It is the least uncertainty beside a launch-bound reference (doc/decisions/021).
+// call. It is the least uncertainty if the reference is launch-bound (doc/decisions/021).
 constexpr double loads_differ_by = 0.04;
 
 // Half-width, in log ratio, of what equal programs of very long calls have differed by between two

@@ -21,12 +21,12 @@ process_bias bias_of(const case_timing& equal_programs);
 // 5 %: some GPUs take 1 % longer for a long call in one of them, because of where its data lies
 // (doc/decisions/049).
 process_bias unknown_bias();
-// Returns the bias beside a launch-bound reference, where the host's time for a call also differs
+// Returns the bias if the reference is launch-bound: the host's time for a call then also differs
 // between two loads of one program in one process.
 process_bias beside_launch_bound(process_bias bias);
 
 // A bias beyond this, in log ratio, is not luck: something is wrong with one of the processes, or,
-// beside a launch-bound reference, the host does other work.
+// with a launch-bound reference, the host does other work.
 inline constexpr double largest_process_bias = 0.1;
 // Returns what to take for such a bias of the host: it is subtracted where that lowers a score, and
 // the interval is as wide as it.

@@ -10,7 +10,7 @@ namespace hone {
 // A call of at least this length is a run by itself. It does not matter to such a call that another
 // process used the device just before it.
 inline constexpr double long_call_ns = 1e6;
-// A call of at least this length is so long that few of them are made: nothing around it matters.
+// A call of at least this length is long enough that few are made: nothing around it matters.
 inline constexpr double very_long_call_ns = 20e6;
 // A call of at least this length is made no oftener than it must be.
 inline constexpr double hardly_sampled_call_ns = 100e6;

@@ -29,7 +29,7 @@ std::vector<planned_round> plan_rounds(const task& t, const std::vector<distribu
   for (const distribution how : usable) {
     if (how == distribution::declared) continue;
     const std::size_t turns = turns_of(t, how);
-    // One of several dimensions carries what is left.
+    // Each round keeps the values of a few slices of a random dimension.
     const bool is_repeated = how == distribution::sparse || how == distribution::weights;
     const std::size_t wanted = std::max<std::size_t>(turns, is_repeated ? 2 : 1);
     const std::size_t first = random.below(turns);

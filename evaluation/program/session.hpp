@@ -46,7 +46,7 @@ struct study_plan {
   bool has_small_inputs = false;
 };
 
-// Programs opened in a process of their own whose tensors lie in host memory. References and
+// Programs opened in a separate process, whose tensors lie in host memory. References and
 // candidates have this interface, and the judge is written against it. gpu_session is its
 // counterpart on a GPU.
 //

@@ -184,7 +184,7 @@ tensor_value with_type(tensor_value value, dtype type) {
 tensor_value convert_floating(const tensor_value& value, dtype type) {
   if (!is_floating(value.layout.type) || value.layout.type == type) return value;
   if (value.layout.type == dtype::float32 && type == dtype::float64) {
-    // The judge's most frequent conversion has a path of its own.
+    // The judge's most frequent conversion has a dedicated path.
     tensor_value wide{{type, value.layout.shape}, {}};
     wide.bytes.resize(wide.layout.bytes());
     const std::size_t n = value.layout.elements();

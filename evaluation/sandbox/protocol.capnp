@@ -97,7 +97,7 @@ struct StudyCalls {
 }
 
 struct Fork {
-  privateBytes @0 :UInt64;                    # most memory of the session beside the arena
+  privateBytes @0 :UInt64;                    # most memory of the session outside the arena
 }
 
 struct Open {
@@ -119,7 +119,7 @@ struct Open {
   # Convolutions may use TF32 even if products may not.
 
   compiled @8 :Text;
-  # GPU, references only: a shared object to run in place of the first program. Empty: none.
+  # GPU, references only: a shared object to run instead of the first program. Empty: none.
 
   struct Program {
     source @0 :Text $Identity.required;       # TorchScript with a function forward()

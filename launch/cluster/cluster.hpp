@@ -17,10 +17,10 @@ namespace hone {
 //   RUN/cluster/authority/    the certificate authority and the identities (network/identity.hpp)
 //   RUN/cluster/join          the address that nodes connect to
 //   RUN/cluster/head.node     the head's process (cluster_head.hpp)
-//   RUN/cluster/POOL/         what is remembered of a pool (pool_folder.hpp)
-//   RUN/cluster/POOL.scaled   the last number of nodes by `hone scale`, and that of the cluster
-//   file RUN/cluster/lock          locked by the command that changes the cluster RUN/logs/
-//   head.log, and POOL-N.log of each node
+//   RUN/cluster/POOL/         the records of a pool (pool_folder.hpp)
+//   RUN/cluster/POOL.scaled   the last `hone scale` of a pool: nodes, and the cluster file's number
+//   RUN/cluster/lock          locked by the command that changes the cluster
+//   RUN/logs/                 head.log, and POOL-N.log of each node
 // RUN/cluster is readable by its owner only. Functions throw std::runtime_error with a message for
 // users, also if another command changes the cluster at the same time, or if the head was started
 // on another machine.

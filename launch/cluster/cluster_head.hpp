@@ -10,8 +10,8 @@
 
 namespace hone {
 
-// The head is the process of `hone run`, detached from the command that started it. What is
-// remembered of it is RUN/cluster/head.node: its process mark, and the name of its machine.
+// The head is the process of `hone run`, detached from the command that started it. Its record is
+// the file RUN/cluster/head.node: its process mark, and the name of its machine.
 
 // Returns the command of the head: PROGRAM run CONFIG --dir RUN ... `identity` is the folder of the
 // head's identity; empty for none.

@@ -12,7 +12,7 @@
 
 namespace hone {
 
-// What is remembered of a process that outlives the one that started it. The number alone could
+// The record of a process that outlives the process that started it. The number alone could
 // mean another, later process; the time of its start and the machine's boot tell them apart.
 struct process_mark {
   pid_t pid = 0;
@@ -24,7 +24,7 @@ struct process_mark {
 std::string print(const process_mark& mark);
 std::optional<process_mark> parse_process_mark(const std::string& line);
 
-// Starts a program in a session of its own, with this process's environment, which goes on after
+// Starts a program in a separate session, with this process's environment. It continues after
 // this process has ended. `arguments[0]` is looked up by find_program(). Standard output and
 // standard error are appended to the file `log`. `input` is a descriptor that becomes its standard
 // input, or -1 for none. Throws std::runtime_error.

@@ -6,7 +6,7 @@
 
 namespace hone {
 
-// Nodes are processes of this machine, in sessions of their own.
+// Nodes are processes of this machine, in separate sessions.
 std::unique_ptr<launcher> make_local_launcher(const node_pool& pool, const launch_context& context);
 
 // A node is a process on a host that ssh reaches without a password. Its log comes back through an

@@ -28,7 +28,7 @@ constexpr std::chrono::seconds connect_limit{15};  // also in the arguments of s
 constexpr std::chrono::seconds start_limit{60};    // from the call of ssh until the node runs
 constexpr int longest_script_bytes = 1 << 18;
 
-// What is remembered of a node.
+// The stored record of a node.
 struct ssh_record {
   std::string host;
   std::string folder;            // on the host
@@ -119,7 +119,7 @@ class ssh_launcher : public launcher {
                                std::to_string(count));
     folder_.set_count(count);
     problem_list problems;
-    // What is left of a node whose client has ended is removed before the node is started again.
+    // The remains of a node whose client has ended are removed before the node is started again.
     std::vector<std::int64_t> unwanted;
     for (const auto& [node, record] : folder_.records()) {
       if (node >= count || !is_running(parse_ssh_record(record).client)) unwanted.push_back(node);
@@ -233,7 +233,7 @@ class ssh_launcher : public launcher {
                    " may say why");
   }
 
-  // Ends a node and removes its folder on the host. Returns what is wrong; empty: nothing.
+  // Ends a node and removes its folder on the host. Returns the problem; empty: none.
   std::string stop_one(std::int64_t node, const ssh_record& record) const {
     // A client that has ended before the node ran has left nothing on the host, which may be one
     // that cannot be reached.

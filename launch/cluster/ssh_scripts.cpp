@@ -86,7 +86,7 @@ std::string print_start_script(const ssh_start& start, std::chrono::milliseconds
   text += "mask=$(umask)\numask 077\nmkdir \"$folder\" || exit 73\n";
   text += "trap 'rm -rf \"$folder\"' EXIT\n";  // however the script ends
   text += "finish() { exit \"$1\"; }\n";
-  text += "trap : PIPE\n";  // the folder is removed although nobody reads what is printed
+  text += "trap : PIPE\n";  // the folder is removed even if nobody reads the output
   text += print_identity(start.identity);
   text += "umask \"$mask\"\n";
   if (!start.setup.empty())

@@ -24,7 +24,7 @@ struct export_options {
   bool unverified = false;
 };
 
-// A variant with its task, and what is known about its origin.
+// A variant with its task, and the known facts about its origin.
 struct found_variant {
   task of;
   variant_document document;

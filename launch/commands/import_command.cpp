@@ -52,7 +52,7 @@ std::string task_name_of(const std::filesystem::path& file) {
   return name.empty() ? "imported" : name;
 }
 
-// Returns a key that sorts numbers in names by value: 2_ stands before 10_.
+// Returns a key that sorts numbers in names by value: 2_ comes before 10_.
 std::string sorting_key(const std::filesystem::path& file) {
   std::string key;
   std::string digits;
@@ -163,7 +163,7 @@ void print_result(const import_job& job, const import_result& result,
   std::cout << std::endl;
 }
 
-// Returns the folders of the files: a module may import others beside it.
+// Returns the folders of the files: a module may import other files from its folder.
 std::vector<std::filesystem::path> folders_of(const std::vector<import_job>& jobs) {
   std::set<std::filesystem::path> folders;
   for (const import_job& job : jobs)

@@ -113,7 +113,7 @@ class policy_bench {
     while (!engine.idle()) engine.step();
     const double first = since(begin);
     const std::uint64_t first_tokens = engine.tokens_generated();
-    // Then as in a run: whoever finishes is replaced. Where the first tokens took all of the time,
+    // Then as in a run: finished samples are replaced. Where the first tokens took all of the time,
     // the later ones are still measured.
     while (since(begin) < options_.seconds || engine.tokens_generated() == first_tokens) {
       const auto room =

@@ -58,7 +58,7 @@ run_folder::resume_point find_resume_point(const run_folder& folder,
 // way round.
 void refuse_to_mix(const configuration& c, const run_folder& folder,
                    const std::set<std::string>& scored_device_types);
-// Writing to what is gone, or beyond the limit on file sizes, fails like writing to a full disk.
+// Writes to a closed pipe or socket, or beyond the limit on file sizes, fail as on a full disk.
 void ignore_signals_of_writes();
 // Plans the first node's devices. Throws std::runtime_error.
 std::vector<planned_device> plan_head_devices(const configuration& c, bool waits_for_cores);

@@ -69,8 +69,8 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& of_tas
   for (std::string& line : shortened(of_tasks)) to.push_back(std::move(line));
 }
 
-// Compares the lengths of one task after the other, and collects what is said of each by what it
-// says.
+// Compares the lengths of one task after the other, and collects the findings about each by their
+// kind.
 class length_check {
  public:
   // `answer`: most tokens of a completion. `exemplars`: most of them in a prompt.

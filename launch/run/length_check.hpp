@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// What is wrong with the lengths of prompts and documents, and what is worth knowing of them.
+// Problems with the lengths of prompts and documents, and other findings that are worth knowing.
 struct length_findings {
   std::vector<std::string> problems;
   std::vector<std::string> warnings;  // a policy could not write what it is to learn from

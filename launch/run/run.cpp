@@ -128,7 +128,7 @@ class run_process {
         .pool = pool,
         .scored_device_types = from.scored_device_types,
         .needs_baselines = needs_baselines(plan.contrastive.reward),
-        // Endpoints have limits of their own, which one generator keeps.
+        // Endpoints have separate limits, which one generator keeps.
         .setup = c_.policy.kind != "endpoint" ? make_generator_setup(c_) : generator_setup_record(),
         .on_new_type = {},
         .log = [this](const std::string& line) { view_.message(line); },
@@ -182,7 +182,7 @@ class run_process {
     };
   }
 
-  // Adds what is judged of the stream. Returns the file of what the stream leaves out; empty
+  // Adds the judged sample of the stream. Returns the file with the stream's exclusions; empty
   // without a stream.
   std::filesystem::path prepare_stream(task_table& tasks,
                                        std::vector<corpus_document>& documents) const {

@@ -125,7 +125,7 @@ class actor_starter {
 
   caf::actor_system& system_;
   const run_parts& parts_;
-  head_parts head_;  // whose devices have the limits of those that the policy uses too
+  head_parts head_;  // with the longer limits of devices that the policy shares
   const configuration& settings_;
   std::shared_ptr<weights_exchange> exchange_;  // null without generators here
   caf::scoped_actor& supervisor_;

@@ -26,7 +26,7 @@ task_table load_tasks(const configuration& c);
 // std::runtime_error if the teacher cannot.
 std::vector<corpus_document> read_corpus(const configuration& c, const task_table& tasks);
 
-// Returns the documents of a corpus that the run takes: those of these tasks, each distinct text
+// Returns the documents of a corpus that the run takes: those of `tasks`, each distinct text
 // once, at most corpus.per_task per task, and corpus.held_out per held-out task.
 std::vector<corpus_document> choose_documents(const configuration& c, const task_table& tasks,
                                               const std::vector<corpus_document>& corpus);

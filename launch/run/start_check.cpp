@@ -60,7 +60,7 @@ std::optional<double> free_gpu_memory(const std::string& name, bool is_shared) {
     const std::vector<gpu_facts> gpus = gpus_named(name);
     if (gpus.empty()) return std::nullopt;
     return static_cast<double>(gpus.front().memory_bytes) * (is_shared ? share_beside_judge : 1);
-  } catch (const std::runtime_error&) {  // the policy's device says what is wrong
+  } catch (const std::runtime_error&) {  // opening the policy's device reports the problem
     return std::nullopt;
   }
 }
@@ -89,7 +89,7 @@ std::optional<std::string> describe_unseen_exemplars(
          (c.corpus.timed ? "add documents" : "have it timed");
 }
 
-// Collects what is wrong, step after step.
+// Collects the problems, step after step.
 class start_check {
  public:
   start_check(const configuration& c, std::function<void(const std::string&)> begin_to_wait)

@@ -10,10 +10,10 @@
 
 namespace hone {
 
-// What is wrong with a run before it starts, as sentences for people.
+// The problems of a run before it starts, as sentences for people.
 struct start_findings {
-  std::vector<std::string> problems;  // with any of these, the run would fail or learn nothing
-  std::vector<std::string> notes;     // these are worth knowing
+  std::vector<std::string> problems;  // each would make the run fail or learn nothing
+  std::vector<std::string> notes;     // other facts that are worth knowing
   std::size_t tasks = 0;
   std::size_t documents = 0;
 };

@@ -20,8 +20,8 @@ lesson_process::settings stream_settings(const configuration& c,
 // has the structure of one of them.
 void exclude_held_out(const task_table& tasks, const std::filesystem::path& file);
 
-// Adds the tasks of a sample of the stream's lessons to a run's tasks and returns the documents of
-// these lessons, which are judged: nothing else of the stream is. Throws std::runtime_error.
+// Adds the tasks of a sample of the stream's lessons to a run's tasks and returns the lessons'
+// documents, which are judged: nothing else of the stream is. Throws std::runtime_error.
 std::vector<corpus_document> add_stream_sample(const configuration& c,
                                                const std::filesystem::path& excluded,
                                                task_table& tasks);

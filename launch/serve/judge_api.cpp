@@ -67,7 +67,7 @@ void refuse_other_hosts(const http_request& request) {
 
 }  // namespace
 
-// A path's part "*" stands for any text.
+// A path's part "*" matches any text.
 struct judge_api::route {
   const char* method;
   std::vector<std::string> path;

@@ -70,7 +70,7 @@ inline constexpr double max_wait_s = 60;
 judge_request parse_judge_request(const nlohmann::json& body);
 task_reference parse_task_reference(const nlohmann::json& body);
 
-// Returns the id of the group that a client's request with an id of its own becomes.
+// Returns the id of the group that a client's request becomes if the client has chosen an id.
 group_id group_of(const std::string& client, const std::string& id);
 
 // Returns the group of a request. Its id follows from the client and the client's own id, so that a

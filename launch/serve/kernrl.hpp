@@ -14,7 +14,7 @@ namespace hone {
 
 // An episode of OpenEnv's environment kernrl (github.com/meta-pytorch/OpenEnv, envs/kernrl): a
 // client chooses a task and hands in programs, one after the other, over a WebSocket. The rewards
-// are those of its own server. Messages come one at a time, from any thread.
+// are the same as those of kernrl's server. Messages come one at a time, from any thread.
 class kernrl_episode : public std::enable_shared_from_this<kernrl_episode> {
  public:
   using found_task = std::shared_ptr<const task>;

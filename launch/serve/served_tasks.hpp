@@ -41,7 +41,7 @@ class served_tasks {
   // Returns that task or else the first whose name has this text; any task for an empty text.
   found_task find_like(const std::string& text) const;
   // Makes the task of a task file or a module, which takes seconds unless it is known, and passes
-  // it on. Refuses what is too large, what Hone cannot read, and what is too much at a time.
+  // it on. Refuses tasks that are too large or unreadable, and more work at a time than allowed.
   void make(const task_reference& reference, const taker& take);
   // Translates the programs in Python of a request for a task, which takes seconds each unless they
   // are known, and passes the programs on. Called once, on any thread.

@@ -20,8 +20,8 @@ struct JoinRequest {
 }
 
 struct GeneratorSetup {
-  # What a joined node needs, beside the run's configuration, to run generators that write as
-  # the run's own do.
+  # The settings of a joined node's generators, in addition to the run's configuration. With them,
+  # they write as the run's own do.
   prompts @0 :Text $Identity.required;  # the prompt template
   chat @1 :Text $Identity.required;     # the policy's chat format, as JSON
   firstReplica @2 :UInt64;              # number of the node's first generator in the run

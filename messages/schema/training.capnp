@@ -24,7 +24,7 @@ struct ScoredGroup {
 }
 
 struct Judgement {
-  # What is known of a group that a client handed in.
+  # The known facts about a group that a client handed in.
   groupId @0 :Identity.Id $Identity.required;
   state @1 :State;
   taskId @2 :Identity.Id $Identity.required;

@@ -15,10 +15,10 @@ namespace hone {
 class copy_tree {
  public:
   // Returns the address of the node that passes the folder on to `child`, or an empty text for the
-  // first node. A child that asks again is told the same, unless a node was forgotten. A parent has
+  // first node. A child that asks again gets the same, unless a node was forgotten. A parent has
   // always asked before its children, so that no two wait for each other.
   std::string parent_of(const std::string& folder, std::uint64_t bytes, const std::string& child);
-  // A node does not pass the folder on: those that ask from now on are told others.
+  // A node does not pass the folder on: children that ask from now on get other nodes.
   void forget(const std::string& folder, const std::string& address);
 
  private:

@@ -15,8 +15,8 @@
 
 namespace hone {
 
-// Serves files to other nodes, each connection on a thread of its own. What is offered and who may
-// ask is decided by others: a connection that is handed over here has been let in.
+// Serves files to other nodes, each connection on a separate thread. Other code decides which files
+// are offered and who may ask: a connection that is handed over here has been let in.
 class file_server {
  public:
   // `find` returns the folder that is offered under a name, or null. It is called on the threads of

@@ -20,7 +20,7 @@ class copy_refused : public network_error {
   using network_error::network_error;
 };
 
-// Where the pieces of a copy come from, and who is told of them.
+// Where the pieces of a copy come from, and where they are passed on.
 struct copy_sources {
   // Returns a connection to a file_server. Throws connection_failed.
   using make_connection = std::function<std::shared_ptr<channel>()>;
@@ -34,7 +34,7 @@ struct copy_sources {
   std::uint16_t port = 0;
 };
 
-// Stands in the name of a copy that is not complete.
+// Part of the name of a copy that is not complete.
 inline constexpr const char* unfinished_mark = ".part-";
 
 // The copy of a folder of the first node, piece by piece. Each piece is compared with its hash,
@@ -64,7 +64,7 @@ class folder_copy {
   void take_contents();
   // Asks the first node for the contents, and where to take them from.
   file_reply ask_for_contents(std::chrono::milliseconds patience);
-  // Leaves the node that the pieces come from. `is_lost`: the first node is told so.
+  // Leaves the node that the pieces come from. `is_lost`: the first node is notified.
   void leave_node(bool is_lost);
   void ask_for_another_node();
   // True if a complete copy is there: after a loss of power, files may be shorter than they were.
@@ -104,7 +104,7 @@ class folder_copy {
   std::size_t size_ = 0;                 // of it
   std::string node_;                     // where pieces come from; empty: the first node
   std::shared_ptr<channel> to_node_;     // the connection to it
-  std::string lost_;                     // a node that was left, and the first one is told of
+  std::string lost_;                     // a node that was left, to report to the first node
   int losses_ = 0;                       // of nodes
   int waits_ = 0;                        // times that it did not have the next piece yet
   int refusals_ = 0;                     // times that it had nothing of the folder

@@ -34,14 +34,14 @@ struct offered_file {
   std::function<void(std::uint64_t offset, char* to, std::size_t size)> read;
 };
 
-// The files of a folder, or what is offered as one, and their hashes. Never changed once it is
+// The files of a folder, or data that is offered as one, and their hashes. Never changed once it is
 // made, so any number of threads may read it.
 struct offered_folder {
   std::vector<offered_file> files;
   folder_contents contents;
 };
 
-// Returns the folder of these files, after reading all of them. Throws std::runtime_error.
+// Returns the folder of `files`, after reading all of them. Throws std::runtime_error.
 offered_folder make_offered_folder(std::vector<offered_file> files);
 
 // Returns a file on disk, which stays open, and so can be read after it was deleted. Throws

@@ -19,7 +19,7 @@ namespace hone {
 // and read by any. Its files stay open, so it can be read after it was renamed or deleted.
 class growing_copy {
  public:
-  // `patience`: how long read() waits for what is not there.
+  // `patience`: how long read() waits for a part that is not there.
   explicit growing_copy(folder_contents contents,
                         std::chrono::milliseconds patience = std::chrono::seconds(1));
 
@@ -51,8 +51,8 @@ class growing_copy {
 
 // The copies that a node offers to other nodes: of each kind, which is the first word of its name,
 // the last few that were begun or asked for. A copy is offered under the name of its folder, which
-// holds the hash of its contents, so that who does not know what is in it cannot ask for it. Safe
-// on any thread.
+// holds the hash of its contents, so that a node that does not know the contents cannot ask for it.
+// Safe on any thread.
 class shared_copies {
  public:
   std::shared_ptr<growing_copy> begin(const std::string& name, folder_contents contents);

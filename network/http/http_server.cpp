@@ -197,7 +197,7 @@ class web_socket : public std::enable_shared_from_this<web_socket<Stream>> {
   std::string answer_;
 };
 
-// One connection. It lives as long as an operation of its own is under way or a request waits for
+// One connection. It lives as long as one of its operations is under way or a request waits for
 // its reply.
 template <class Stream>
 class connection : public std::enable_shared_from_this<connection<Stream>> {

@@ -6,7 +6,7 @@
 
 namespace hone {
 
-// Decodes %XX; what is not a hexadecimal number stays as it is.
+// Decodes %XX; if XX is not a hexadecimal number, the text stays as it is.
 std::string decode_url(std::string_view text);
 
 // Splits the target of a request, "/v1/tasks?limit=10", into its path and its query, decoded.

@@ -5,7 +5,7 @@
 
 namespace hone {
 
-// A server with OpenAI's interface (vLLM, SGLang, llama.cpp, a cloud's) that writes in place of a
+// A server with OpenAI's interface (vLLM, SGLang, llama.cpp, a cloud's) that writes instead of a
 // policy.
 struct endpoint_options {
   std::string url;           // up to and without /chat/completions, as "http://127.0.0.1:8000/v1"

@@ -33,7 +33,7 @@ std::string check_endpoint(const std::string& name, endpoint_options options,
 // A sample that a server does not take, or that has failed ten times while the server was there,
 // becomes an empty answer. An endpoint is given up when it has failed or refused samples more than
 // `retries` times in a row, takes no request at all, or has spent its budget; answers under way
-// still count then. `log` is told of all this, from any thread. step() throws policy_error when
+// still count then. `log` receives all of this, from any thread. step() throws policy_error when
 // every endpoint is given up and samples wait. No message contains a key.
 //
 // Of `generation`, temperature, top_p and max_new_tokens are read. step() waits for up to a tenth

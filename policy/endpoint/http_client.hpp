@@ -15,7 +15,7 @@ struct url_parts {
   // True for localhost and for loopback addresses.
   bool is_this_machine() const;
 };
-// Returns nullopt for what is no URL.
+// Returns nullopt if the text is not a URL.
 std::optional<url_parts> parse_url(const std::string& url);
 
 // What a server has answered, or why there is no answer.

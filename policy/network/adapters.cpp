@@ -23,7 +23,7 @@ constexpr const char* base_key = "base_model_name_or_path";
 constexpr std::string_view suffix = ".weight";
 
 void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config) {
-  // In place of the file and not into it: others may be reading it.
+  // Replaces the file instead of overwriting it: others may be reading it.
   try {
     replace_file(folder / config_file, config.dump(1) + "\n", 0644);
   } catch (const std::exception& e) {

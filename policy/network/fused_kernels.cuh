@@ -1,5 +1,5 @@
 // The kernels of fused_operators.cpp, each of which reads and writes its tensors once where a
-// composition of LibTorch's operators does so several times. elements.cuh stands before this file.
+// composition of LibTorch's operators does so several times. elements.cuh precedes this file.
 // Tensors are contiguous, and the sizes that are counted in eights are multiples of 8.
 
 __device__ inline long long index() {

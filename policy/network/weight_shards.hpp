@@ -10,10 +10,10 @@
 
 namespace hone {
 
-// Divides the weights of the replicas of a policy, each on a device of its own, among them: every
+// Divides the weights of the replicas of a policy, each on a separate device, among them: every
 // tensor has one owner, which alone keeps the tensor's optimizer state and updates it (ZeRO, stage
-// 1: Rajbhandari et al., arXiv 1910.02054). With several replicas, what one owner has lies in one
-// buffer on each device, so that it travels as a whole. Sums are made in the replicas' order, hence
+// 1: Rajbhandari et al., arXiv 1910.02054). With several replicas, an owner's tensors lie in one
+// buffer on each device, so that they travel as one. Sums are made in the replicas' order, hence
 // are the same each time. The work is queued on the devices' current streams.
 class weight_shards {
  public:

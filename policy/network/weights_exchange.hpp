@@ -12,7 +12,7 @@
 namespace hone {
 
 // Hands the newest weights from a learner to the generators of its process, on the device, so that
-// no file stands between a step and the first token of its weights. Safe on any thread.
+// no file is needed between a step and the first token of its weights. Safe on any thread.
 class weights_exchange {
  public:
   struct offer {
@@ -23,7 +23,7 @@ class weights_exchange {
   };
 
   // Replaces the offer. The weights must be complete on their device, and must not be changed
-  // later. A copy between two GPUs would disturb what is timed on either, which no lease of one of
+  // later. A copy between two GPUs would disturb timings on either, which no lease of one of
   // them prevents, so generators on other devices get theirs by way of the host.
   void put(std::uint64_t version, decoder_weights weights, decoder_weights on_host = {}) {
     const std::scoped_lock guard(lock_);

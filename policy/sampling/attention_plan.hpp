@@ -19,7 +19,7 @@ struct attention_part {
   std::int32_t row = 0;    // of the page table
   std::int32_t first = 0;  // page of the row
   std::int32_t pages = 0;
-  std::int32_t tokens = 0;  // of these pages that count
+  std::int32_t tokens = 0;  // valid ones in the pages
   std::int32_t member = 0;  // index of the first slot of the queries in `members`
   std::int32_t rank =
       0;  // of the first query; each member has one for each query head of a kv head
@@ -27,7 +27,7 @@ struct attention_part {
   std::int32_t unused = 0;
 };
 struct slot_parts {
-  std::int32_t own = 0;  // first part of its own tokens
+  std::int32_t own = 0;  // first part of the slot's tokens
   std::int32_t own_count = 0;
   std::int32_t shared = 0;        // first part of its prompt
   std::int32_t shared_count = 0;  // chunks of the prompt

@@ -15,9 +15,9 @@
 namespace hone {
 
 // Turns prompts into completions. One implementation is the model. Another has models behind
-// servers write (policy/endpoint). The teacher writes by rules and needs no prompt. A script stands
-// in for the model where only the system around it matters. A sampler must be used by one thread at
-// a time.
+// servers write (policy/endpoint). The teacher writes by rules and needs no prompt. A script is
+// used instead of the model where only the system around it matters. A sampler must be used by one
+// thread at a time.
 class completion_sampler {
  public:
   struct sample {
@@ -42,7 +42,7 @@ class completion_sampler {
   // Replaces the weights from the next token on. `checkpoint` is a folder that save_checkpoint()
   // wrote. Throws policy_error.
   virtual void load(const std::filesystem::path& checkpoint, std::uint64_t version) = 0;
-  // Replaces the weights in the same way by a copy of these. Throws policy_error.
+  // Replaces the weights in the same way by a copy of `weights`. Throws policy_error.
   virtual void take(const decoder_weights& weights, std::uint64_t version) = 0;
   // Queues a prompt. Throws policy_error if it does not leave its room for a completion in the
   // context.

@@ -25,8 +25,8 @@ std::vector<std::pair<std::string, double>> numbers_of(const endpoint_usage& usa
 std::map<std::string, double> named_numbers(const std::string& endpoint,
                                             const endpoint_usage& usage);
 
-// Adds a number that named_numbers() has named to what is known by endpoint. Returns false for any
-// other number.
+// Adds a number that named_numbers() has named to the known usage by endpoint. Returns false for
+// any other number.
 bool add_number(std::map<std::string, endpoint_usage>& known, std::string_view name, double value);
 
 // Returns "28 requests (1 failed), 1.2 s an answer, 12345 tokens read, 6789 written, cost 0.04".

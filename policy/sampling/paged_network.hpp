@@ -15,7 +15,7 @@ bool can_use_pages(const decoder_config& config, const decoder_weights& weights)
 // Makes a network for a GPU (doc/decisions/037). Keys and values lie in pages, and those of a
 // prompt are shared by its samples. Prompts are read in pieces between the tokens of others. A step
 // of decoding is a CUDA graph, recorded once for each of a few numbers of slots. Its work has a
-// stream of its own. Its set_weights() throws policy_error if the
+// separate stream. Its set_weights() throws policy_error if the
 // GPU's memory does not suffice.
 std::unique_ptr<sequence_network> make_paged_network(const decoder_config& config,
                                                      const sequence_limits& limits,

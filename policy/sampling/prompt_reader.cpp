@@ -6,7 +6,7 @@
 
 namespace hone {
 
-// Returns what is read next: whole prompts, or a piece of one that is longer than a piece.
+// Returns the next pieces to read: whole prompts, or a piece of one that is longer than a piece.
 std::vector<prompt_reader::piece> prompt_reader::next_pieces() {
   std::vector<piece> pieces;
   std::int64_t left = piece_tokens;

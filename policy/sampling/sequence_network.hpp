@@ -31,7 +31,7 @@ class sequence_network {
   };
   virtual ~sequence_network() = default;
 
-  // Replaces the weights from the next token on by a copy of these, which is complete when this
+  // Replaces the weights from the next token on by a copy of `weights`, which is complete when this
   // returns. Keys and values stay.
   virtual void set_weights(const decoder_weights& weights) = 0;
 

@@ -13,7 +13,7 @@ struct drawn_token {
   float log_probability = 0;  // natural logarithm, under the distribution that it was drawn from
 };
 
-// Stands for a uniform number where the most likely token is taken.
+// Replaces a uniform number where the most likely token is taken.
 inline constexpr double greedy = -1;
 
 // Draws a token for each row of logits [n, V] (fp32), by inverse transform sampling with the row's

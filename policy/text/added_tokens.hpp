@@ -19,8 +19,8 @@ struct added_token {
   bool is_single_word = false;     // matches only where no letter or digit adjoins
 };
 
-// Finds added tokens as the Python package `tokenizers` does: the leftmost one, and the longest of
-// those that begin there. Immutable after the last add(); any number of threads may use it.
+// Finds added tokens as the Python package `tokenizers` does: the leftmost one, and the longest
+// one that begins there. Immutable after the last add(); any number of threads may use it.
 class added_tokens {
  public:
   struct match {

@@ -38,7 +38,7 @@ TOKENS = [
 
 
 class Generation(jinja2.ext.Extension):
-    """Renders what is between {% generation %} and {% endgeneration %}."""
+    """Renders the text between {% generation %} and {% endgeneration %}."""
 
     tags = {"generation"}
 

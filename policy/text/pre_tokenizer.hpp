@@ -12,7 +12,7 @@ namespace hone {
 // Pre-tokenisation: the steps of a Hugging Face tokenizer.json that cut a text into pieces before
 // byte pairs are merged.
 
-// Returns `text` with U+FFFD in place of each byte that is not part of valid UTF-8.
+// Returns `text` with U+FFFD instead of each byte that is not part of valid UTF-8.
 std::string valid_utf8(std::string_view text);
 std::string encode_utf8(std::uint32_t code_point);
 

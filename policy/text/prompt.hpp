@@ -59,7 +59,7 @@ prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw);
 // in double braces is an error when the template is read. Immutable after reading.
 class prompt_template {
  public:
-  // Reads a template from a file or a text; `name` stands for the file in messages. Both throw
+  // Reads a template from a file or a text; `name` denotes the file in messages. Both throw
   // policy_error, which names the file and the line.
   static prompt_template load(const std::filesystem::path& path);
   static prompt_template parse(const std::string& text, const std::string& name);

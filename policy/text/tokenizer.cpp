@@ -67,8 +67,8 @@ struct tokenizer::state {
   std::vector<step> steps;        // of the pre-tokenizer, in order
   std::array<std::string, 256> characters = byte_characters();
   std::array<std::optional<token_id>, 256> byte_tokens{};
-  std::optional<token_id> unknown;    // stands for a byte without a token; without it, none does
-  bool fuses_unknown = false;         // one such token stands for a row of such bytes
+  std::optional<token_id> unknown;    // represents a byte without a token; if absent, nothing does
+  bool fuses_unknown = false;         // one such token represents a row of such bytes
   std::vector<token_id> before_text;  // of the post-processor
   std::unordered_map<std::string, unsigned char> bytes_of_characters;
   bool normalise = false;

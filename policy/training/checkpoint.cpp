@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-// Files of a policy's folder that every checkpoint has, and those that other programs read beside
-// them.
+// Files of a policy's folder that every checkpoint has, and further files that other programs
+// read.
 constexpr std::array<const char*, 2> needed_files = {"config.json", "tokenizer.json"};
 constexpr std::array<const char*, 8> other_files = {"generation_config.json",
                                                     "tokenizer_config.json",

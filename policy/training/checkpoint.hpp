@@ -43,7 +43,7 @@ void save_checkpoint(const std::filesystem::path& folder, const std::filesystem:
                      const decoder_weights& weights, const optimizer_moments* training,
                      const training_progress& progress);
 
-// Writes a checkpoint of adapters in place of weights: adapter_model.safetensors and
+// Writes a checkpoint of adapters instead of weights: adapter_model.safetensors and
 // adapter_config.json, which names the folder `policy` of the other weights. The rest is as above.
 void save_adapter_checkpoint(const std::filesystem::path& folder,
                              const std::filesystem::path& policy, const decoder_weights& adapters,

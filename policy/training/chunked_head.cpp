@@ -16,7 +16,7 @@ struct token_numbers {
   at::Tensor entropies;
 };
 
-// Computes the logits of some rows and what is read of them, and forgets the logits.
+// Computes the logits of some rows and the numbers read from them, and discards the logits.
 class head_reader {
  public:
   head_reader(const decoder& network, const decoder_weights& weights, const at::Tensor& targets,

@@ -39,7 +39,7 @@ using token_loss =
 // Whether a loss reads entropies; they are undefined tensors if not.
 enum class entropies { read, ignored };
 
-// What is computed twice to save memory.
+// The values that are computed twice to save memory.
 enum class recomputation {
   logits,             // those that do not fit at once
   logits_and_layers,  // and every layer (decoder::checkpointed_hidden_at)

@@ -114,7 +114,7 @@ class curriculum {
   // Metrics by name.
   using numbers = std::map<std::string, double>;
 
-  // A null `learns` stands for a scripted policy, which passes through the stages without learning.
+  // A null `learns` means a scripted policy, which passes through the stages without learning.
   // `tasks` must outlive the curriculum.
   curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns,
              std::shared_ptr<const prompt_template> prompts, const task_table& tasks,

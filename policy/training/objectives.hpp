@@ -53,8 +53,8 @@ struct grpo_tokens {
 //   importance gain - kl_coefficient (exp(d) - d - 1) + entropy_coefficient entropy, where
 //   gain = min(ratio A, clip(ratio, 1 - clip, 1 + clip_high) A), and at least dual_clip A if A < 0.
 // Without the lower bound, a token of a bad completion that has become much more likely since would
-// dominate the update. The objective is the sum of these means, each times the weight of its
-// sequence.
+// dominate the update. The objective is the sum of the sequences' means, each times the weight of
+// its sequence.
 //
 // Per sequence, [S]: `advantages` and `weights`. Weights of 1 / S give the mean over sequences; a
 // completion that was drawn k times may be passed once with k times the weight; other weights

@@ -91,7 +91,7 @@ void adamw(const at::Tensor& gradient, at::Tensor& exact, at::Tensor& mean, at::
   exact.addcdiv_(mean / n.correction1, denominator, -n.rate);
 }
 
-// Copies what is stored into the tensor of this name.
+// Copies the stored values into the tensor of this name.
 void fill(std::map<std::string, at::Tensor>& tensors, const std::string& name,
           const safetensor& stored) {
   const auto found = tensors.find(name);

@@ -15,7 +15,7 @@ namespace hone {
 // What the trainer reads of a micro batch, as tensors on its device. Only for the .cpp files of
 // this room, as it includes LibTorch.
 
-// Concatenated sequences, with the tokens to predict. M is the number of these tokens.
+// Concatenated sequences, with the M tokens to predict.
 struct packed {
   at::Tensor tokens;  // [N] (int64)
   std::vector<std::int64_t> lengths;

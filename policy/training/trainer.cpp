@@ -116,7 +116,7 @@ struct trainer::state {
 };
 
 // Makes the trainer's streams LibTorch's current ones as long as it lives, on GPUs: samplers of the
-// same GPU have streams of their own, and neither waits for the other.
+// same GPU have separate streams, and neither waits for the other.
 class trainer::own_streams {
  public:
   explicit own_streams(const state& of) : first_(of.first().stream), others_(streams_of(of)) {}

@@ -56,7 +56,7 @@ class trainer {
   struct options {
     std::string device = "cpu";
     compute_dtype dtype = compute_dtype::automatic;
-    // Devices that hold a copy of the weights and compute a part of every update beside `device`.
+    // Devices besides `device` that hold a copy of the weights and compute a part of every update.
     // The optimizer's state is divided among all of them. What an update computes differs from that
     // of one device by rounding alone.
     std::vector<std::string> more_devices;
@@ -65,7 +65,7 @@ class trainer {
     // completions hold this many tokens. Gradients add up over the micro batches of an update.
     std::int64_t micro_batch_tokens = 8192;
     recomputation recompute = recomputation::logits;
-    adapter_options adapters;  // with a rank, they are trained in place of the weights
+    adapter_options adapters;  // with a rank, they are trained instead of the weights
     // Most elements of logits that are held at a time, with gradients of the same size on a CPU. 0:
     // 256 MiB of them there, and on a GPU a sixteenth of its memory.
     std::int64_t most_logits = 0;
@@ -91,7 +91,7 @@ class trainer {
   // was an update also loss, entropy, clipped_share, gradient_norm (of the last update), with a KL
   // term kl, and the mean absolute differences of ln p between trainer and sampler before the first
   // update: sampler_difference of tokens that these weights have sampled, lagged_difference of
-  // those of earlier versions.
+  // tokens of earlier versions.
   std::map<std::string, double> grpo_update(std::span<const rollout_group_example> groups,
                                             double rate, const grpo_step_options& o);
 

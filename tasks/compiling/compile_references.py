@@ -156,7 +156,7 @@ class Worker:
 
 
 def lead_process_group():
-    """Gives this process a group of its own, which ends with the parent."""
+    """Gives this process a separate group, which ends with the parent."""
     os.setpgid(0, 0)
     end_with_parent()
 

@@ -58,7 +58,7 @@ class Record(TorchDispatchMode):
         return self.calls.get(storage, {}).get(view)
 
     def remember(self, func, known, output, position, is_one_of_several):
-        """Records an operator's result. `known`: the arguments with Calls in place of tensors."""
+        """Records an operator's result. `known`: the arguments with Calls instead of tensors."""
         storage, view = self.place_of(output)
         self.kept.append(output)
         call = Call(func, known[0], known[1], output, position if is_one_of_several else None)

@@ -168,7 +168,7 @@ class CandidateFile(SourceFile):
             return super().model(device)
 
     def require_operators(self):
-        """Raises Failure if the file has kernels of its own that could run."""
+        """Raises Failure if the file has its own kernels that could run."""
         lines = [line for line, can_be_built in self.uses.extensions if can_be_built]
         triton = re.search(r"^.*@triton\.(jit|autotune).*$", self.text, re.MULTILINE)
         if triton:

@@ -18,7 +18,7 @@ CPU_CALL_BYTES = 3 << 30
 CPU_ARENA_BYTES = 7 << 27
 # The argument `times` of `is_affordable` for modules that cannot be checked at a lower cost.
 PATIENCE = 1 / 64
-# Operators whose results count as views, which have no memory of their own.
+# Operators whose results count as views, which have no separate memory.
 VIEWS = {
     "view",
     "reshape",

@@ -21,7 +21,7 @@ NAMES = {function.__name__ for function in DRAWS}
 
 
 class Draws(TorchFunctionMode):
-    """Notes what a call draws, or gives it tensors in place of its draws.
+    """Notes the draws of a call, or gives it tensors instead of its draws.
 
     given: the tensors in the order of the draws; None: the draws happen. noted: for each draw the
     function that repeats it, the shape and the type.

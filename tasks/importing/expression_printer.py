@@ -88,7 +88,7 @@ NO_SIZE = 2**63 - 1
 class ExpressionPrinter:
     """Prints calls of ATen operators as TorchScript expressions.
 
-    show: as in `literal`. rank_of: a function that returns the rank of an argument that stands for
+    show: as in `literal`. rank_of: a function that returns the rank of an argument that represents
     a tensor, or None if it is unknown.
     """
 
@@ -229,7 +229,7 @@ def print_conversion(name, self_text, given):
 
 
 def print_operator(name, texts, kwargs):
-    """Returns a call as an infix or prefix operator or as a size, or None if it is none of these.
+    """Returns a call as an infix or prefix operator or as a size, or None for any other call.
 
     texts: the positional arguments as printed.
     """

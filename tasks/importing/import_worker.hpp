@@ -14,13 +14,13 @@ namespace hone {
 struct imported_module {
   std::string error;                   // empty: it was imported; else why not, in a sentence
   std::string text;                    // of the task file
-  std::string data;                    // of the safetensors file beside it; empty: none is needed
+  std::string data;                    // of the safetensors file next to it; empty: none is needed
   std::vector<std::string> operators;  // that the reference calls, "aten::relu"
   std::vector<std::string> notes;      // what was left out or is not as in the file
   std::string checked;                 // the sizes at which reference and module were compared
 };
 
-// A Python process that imports modules, each in a fork of its own with limits
+// A Python process that imports modules, each in a separate fork with limits
 // (tasks/importing/serve.py says how the two talk). Started at the first import, and again when it
 // was lost. Belongs to the thread that first imports with it.
 class import_worker {

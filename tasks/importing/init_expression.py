@@ -7,7 +7,7 @@ from recorded_draws import constant_of, init_of_draw, leaves_of
 from task_initializer import Init
 from torchscript_text import Unprintable, number
 
-# In-place operators beside those of INFIX that are printed as the functional operators.
+# In-place operators besides INFIX's that are printed as the functional operators.
 IN_PLACE = {"clamp", "erfinv", "abs", "tril", "triu", "exp"}
 
 

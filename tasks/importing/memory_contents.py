@@ -1,4 +1,4 @@
-"""Decides what is in memory that a module reads and has not written."""
+"""Decides the contents of memory that a module reads and has not written."""
 
 import contextlib
 import warnings
@@ -20,6 +20,6 @@ def filled_memory():
 
 
 def leave_numbers_in_memory(tensors):
-    """Has the allocator hand out memory that holds ones for tensors of these sizes."""
+    """Has the allocator hand out memory that holds ones for tensors of the given sizes."""
     copies = [torch.ones_like(t) for t in tensors for _ in range(16)]
     del copies

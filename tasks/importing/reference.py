@@ -202,7 +202,7 @@ class Reference:
 
         add(results)
         before = -1
-        while len(live) > before:  # an earlier pass may have missed a write to what is live now
+        while len(live) > before:  # an earlier pass may have missed a write to a live node
             before = len(live)
             for node in reversed(graph.nodes):
                 is_write = (
@@ -263,7 +263,7 @@ class Reference:
         )
 
     def print_node(self, module, node):
-        """Returns a node's expression, or None if the node needs no line of its own."""
+        """Returns a node's expression, or None if the node needs no separate line."""
         target = node.target
         if target is operator.getitem:
             if isinstance(node.args[0], torch.fx.Node) and node.args[0].target in INLINED:
@@ -300,7 +300,7 @@ class Reference:
         raise Unprintable(f"it calls {name}")
 
     def inline(self, module, node):
-        """Prints the body of a block that does not change what is computed, instead of the block:
+        """Prints the body of a block that does not change the results, instead of the block:
         one that switches gradients or autocast off."""
         first = INLINED.get(node.target)
         if first is None:

@@ -11,7 +11,7 @@ seconds: the limit on processor time.
 bytes: the limit on address space.
 varies_constants, is_relaxed, dtype, fixes_sizes: see import_module.Importer.
 
-A request to translate a file with a ModelNew (translation.py) has these in place of the last line:
+A request to translate a file with a ModelNew (translation.py) has these instead of the last line:
 
 module, parameters: the source of the task's module, and the names of the task's parameters.
 
@@ -64,7 +64,7 @@ def import_one(request):
     from import_module import Importer
     from source_file import TOO_MUCH_MEMORY, Failure, Unreadable
 
-    # The module may import files beside it; installed packages come first.
+    # The module may import files next to it; installed packages come first.
     sys.path.append(os.path.dirname(request["path"]))
     try:
         with open(request["path"], encoding="utf-8-sig") as f:

@@ -63,7 +63,7 @@ class Init:
 
 
 def plain(value):
-    """Returns a number, or a size's name, as it stands in a task file's `init`."""
+    """Returns a number, or a size's name, as it is written in a task file's `init`."""
     if isinstance(value, str):
         return value
     return (

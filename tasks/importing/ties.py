@@ -19,8 +19,8 @@ def is_integral(values):
 class TieWatch(TorchDispatchMode):
     """Watches the operators that run.
 
-    equal: the names of those that met equal values.
-    jumps: the names of those that rounded many values at a jump, with the largest share of them.
+    equal: the names of operators that met equal values.
+    jumps: the names of operators that rounded many values at a jump, with the largest share.
     """
 
     def __init__(self):

@@ -27,7 +27,7 @@ class Unprintable(Exception):
 def identifier(text, taken):
     """Returns a valid TorchScript name that resembles `text` and adds it to `taken`.
 
-    The name is none of those in `taken` before.
+    The name was not in `taken` before.
     """
     name = re.sub(r"[^0-9A-Za-z_]+", "_", text).strip("_") or "value"
     if name[0].isdigit():

@@ -19,7 +19,7 @@ def reduced_sizes(timed, names, affordable):
 
 
 def odd_sizes(timed):
-    """Yields sizes to try beside the file's.
+    """Yields sizes to try in addition to the file's.
 
     Small odd numbers come first, then neighbours of the file's sizes, then changes of one size.
     """

@@ -1,4 +1,4 @@
-"""Draws programs: a style, a shape to begin with, some steps, and what is returned."""
+"""Draws programs: a style, a shape to begin with, some steps, and the returned values."""
 
 from typing import NamedTuple
 

@@ -14,7 +14,7 @@ def scaled(fan_in):
 
 
 def reduced(shape, dims, keeps):
-    """Returns a shape after a reduction of these dimensions, which may stay as ones."""
+    """Returns a shape after a reduction of the dimensions `dims`, which may stay as ones."""
     return [1 if i in dims else s for i, s in enumerate(shape) if keeps or i not in dims]
 
 

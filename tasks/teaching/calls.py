@@ -1,4 +1,4 @@
-"""Calls of ATen that a host program makes, and what is computed once from the parameters."""
+"""Calls of ATen that a host program makes, and values computed once from the parameters."""
 
 import torch
 from dims import Dim, transposed_window_size, window_size
@@ -71,7 +71,7 @@ def prepared(c, text, dims, dtype):
 
 
 def matrix_of(x):
-    """The parameter that a right operand of a product is, and whether it stands transposed."""
+    """The parameter that a right operand of a product is, and whether it is transposed."""
     if is_parameter(x) and x.rank == 2:
         return x, False
     if x.kind == "view" and x.how == "permute" and x.rank == 2 and is_parameter(x.operands[0]):
@@ -121,7 +121,7 @@ TRANSPOSED = ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
 @rule(*CONVOLUTIONS, *TRANSPOSED)
 def convolution(c, x, weight, bias=None, *rest):
-    """ATen adds the bias in a kernel of its own; here the kernel that follows does."""
+    """ATen adds the bias in a separate kernel; here the kernel that follows does."""
     adds_later = bias is not None and c.facts["device"] == "cuda"
     name, operator = c.facts["name"], c.facts["operator"]
     sizes = convolved_sizes(c, operator in TRANSPOSED, x, weight, *rest)
@@ -142,7 +142,7 @@ def wants_channels_last(c):
 
 
 def with_channels_last(c, x):
-    """An image whose channels lie beside each other in memory, if the moves want that.
+    """An image whose channels lie next to each other in memory, if the moves want that.
 
     cuDNN takes it as it is, and so does the kernel that follows, so nothing is moved in between.
     """

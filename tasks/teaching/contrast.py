@@ -60,7 +60,7 @@ class Contrast(NamedTuple):
 
 
 def contrast(lesson, variants, random):
-    """Returns a Contrast of three of these variants, or None if no three differ enough."""
+    """Returns a Contrast of three of the variants, or None if no three differ enough."""
     fitting = [v for v in variants if v.program is not None and v.program.launches]
     if len(fitting) < 3:
         return None

@@ -70,7 +70,7 @@ def launch_us(launch, functions_a_us, factors=FACTORS, exp=math.exp):
 def program_us(program, calls_us, settings, factors=FACTORS):
     """Returns the estimated microseconds of a call.
 
-    calls_us: by statement, as ATen runs it. settings: the names of those that are on.
+    calls_us: by statement, as ATen runs it. settings: the names of the enabled ones.
     """
     least = math.exp(factors["in_graph" if "cuda_graph" in settings else "launch"])
     rate = math.exp(factors["fast_functions" if "fast_math" in settings else "functions"])

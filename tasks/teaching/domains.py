@@ -4,7 +4,7 @@ An index of one dimension is
     ZERO              of a dimension of size 1
     ("run", a, b)     the flattened index of dimensions a to b of the domain
     ("text", "...")   an expression of C
-Runs keep what is contiguous together: an index that runs over all dimensions in order needs no
+Runs keep contiguous dimensions together: an index that runs over all dimensions in order needs no
 division, whatever views lie between.
 """
 
@@ -68,7 +68,7 @@ class Domain:
 
 
 def refined(dims, reduced, others, cases):
-    """Splits dimensions where others split them. Returns dimensions and what is reduced."""
+    """Splits dimensions where others split them. Returns them, and which are reduced."""
     out, flags = [], []
     for mine, theirs in paired(dims, others, cases, flags_of=reduced):
         if len(mine) == 1 and len(theirs) > 1:

@@ -135,7 +135,7 @@ def filled(c, like, value=None, **_):
 
 
 def add_rows():
-    """Rows without a rule of their own are called with the operands as they are."""
+    """Rows without a separate rule are called with the operands as they are."""
     for name in [*ROWS, *SAME]:
         row = SAME.get(name, name)
         if name not in RULES and row in ROWS:

@@ -1,4 +1,4 @@
-"""Decides what is in memory, makes a kernel for each of these values, and prints the program."""
+"""Decides which values are in memory, makes a kernel for each, and prints the program."""
 
 import math
 import re
@@ -55,7 +55,7 @@ class HostProgram:
         self.made_calls = {}
         self.made = 0
         self.dtypes = set()
-        self.steps = []  # what is called, in order, in words
+        self.steps = []  # calls and launches, in order, in words
         self.launches = []  # of costs.Launch, in order
         self.results = {id(v): n for n, v in lowered.known.items() if isinstance(v, Value)}
         self.taken = {a.name for a in lowered.arguments} | set(lowered.known)

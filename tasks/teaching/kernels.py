@@ -229,7 +229,7 @@ def row_domain(reduction, sinks, cases):
 
 def row_kernels(sinks, reductions, domain, in_memory, cases, choices, timed):
     """One or more passes over rows: reductions, each of which may need those before it, and at
-    last what is written. timed: the number of the case that is timed. Returns kernels."""
+    last the written values. timed: the number of the case that is timed. Returns kernels."""
     rows = RowKernels(sinks, domain, in_memory, cases, strategy_for(domain, choices, timed))
     stages, waiting = [], list(reversed(reductions))
     while waiting:

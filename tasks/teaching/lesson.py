@@ -21,7 +21,7 @@ class Variant(NamedTuple):
 
     @property
     def settings(self):
-        """The names of those that are on."""
+        """The names of the settings that are on."""
         return settings_of(self.lines)
 
 

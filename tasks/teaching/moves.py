@@ -1,4 +1,4 @@
-"""The teacher's moves: what a variant may do differently, and what is said of it."""
+"""The teacher's moves: what a variant may do differently, and how it is described."""
 
 import random
 
@@ -16,7 +16,7 @@ STEPS = frozenset(("floor", "ceil", "round", "trunc", "frac", "fmod", "remainder
 
 
 class Moves:
-    """What one variant does. fuses: kernels of its own, rather than the reference as it is."""
+    """What one variant does. fuses: it has kernels, rather than the reference as it is."""
 
     def __init__(self, number, seed, task, device):
         """number: the first variants are best guesses (kernels and settings, the reference with

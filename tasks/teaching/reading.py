@@ -54,7 +54,7 @@ class Reference:
         """tensors: objects with name, shape and dtype. cases: the sizes of each case by name."""
         self.statements = []
         self.by_name = {}
-        self.now = {}  # what a name stands for after writes in place
+        self.now = {}  # what a name refers to after writes in place
         function = ast.parse(source.strip()).body[0]
         self.arguments = [a.arg for a in function.args.args]
         for line in function.body:

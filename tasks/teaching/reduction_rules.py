@@ -14,7 +14,7 @@ def reduced(c, how, x, dim, keepdim=False, dtype=None):
 
 
 def total_of(c, x, axes, keep):
-    """A sum over axes. What is linear is drawn out of it."""
+    """A sum over axes. Linear operations are moved out of it."""
     if x.kind == "pointwise" and x.text in ("({0} * {1})", "({0} / {1})"):
         inner, factor = x.operands
         if factor.kind == "constant" and not factor.dims and inner.dims == x.dims:

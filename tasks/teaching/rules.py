@@ -7,7 +7,7 @@ RULES = {}
 
 
 class Call:
-    """What a rule is told. b: the builder. x and so on come as arguments.
+    """What a rule receives. b: the builder. x and so on come as arguments.
 
     shapes: the result's sizes in each case, of an operator with one result. dtype: its type.
     """

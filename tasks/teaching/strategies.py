@@ -8,7 +8,7 @@ MOST_ADDED = 65536  # elements that a thread may add up in float32
 
 
 class ByThread:
-    """A thread for each row: rows that lie beside each other in memory, short ones, and the CPU."""
+    """A thread for each row: rows that are adjacent in memory, short ones, and the CPU."""
 
     guard = ""
     division = "a thread a row"
@@ -120,7 +120,7 @@ class ByPart(ByBlock):
 
 
 class ByTile:
-    """A block of 32 rows that lie beside each other in memory, and several threads for each."""
+    """A block of 32 rows that are adjacent in memory, and several threads for each."""
 
     leads = "if (is_row && threadIdx.y == 0) "
     guard = "if (is_row) "
@@ -150,7 +150,7 @@ class ByTile:
 class Rows(NamedTuple):
     """The rows of a kernel in the timed case.
 
-    beside: how many of them lie beside each other in memory, element by element.
+    beside: how many of them are adjacent in memory, element by element.
     """
 
     count: int

@@ -14,8 +14,8 @@
 namespace hone {
 
 // The teacher: a program that writes variants of tasks by rules (decision 031). It reads the
-// reference's graph and writes kernels of its own for what is not a product or a convolution. What
-// its rules do not cover, ATen computes as in the reference, so a variant should be right by
+// reference's graph and writes kernels for all operators but products and convolutions. What its
+// rules do not cover, ATen computes as in the reference, so a variant should be right by
 // construction; the judge decides.
 //
 // The rules are Python, in a process that starts with the first request and again if it was lost
@@ -31,7 +31,7 @@ class teacher {
   };
   struct lesson {
     std::vector<std::string> documents;  // distinct
-    std::string unfit;  // why a document has no kernels of its own; empty if all that could have
+    std::string unfit;  // why a document has no kernels; empty if all that could have kernels do
   };
   explicit teacher(settings chosen) : settings_(std::move(chosen)) {}
 

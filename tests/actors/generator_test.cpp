@@ -167,7 +167,7 @@ TEST_F(GeneratorActor, LeavesOutTheWorstExemplarsIfAnAnswerWouldNotFit) {
   EXPECT_LE(prompt.size(), longest_prompt);
   EXPECT_THAT(prompt, testing::HasSubstr("program 1"));
   EXPECT_THAT(prompt, testing::Not(testing::HasSubstr("program 0")));
-  ASSERT_EQ(group->getDraw().getExemplars().size(), 1U) << "what is not shown counts as such";
+  ASSERT_EQ(group->getDraw().getExemplars().size(), 1U) << "omitted programs are not listed";
   EXPECT_EQ(view(group->getDraw().getExemplars()[0].getPython()), "program 1");
 }
 

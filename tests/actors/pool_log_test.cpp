@@ -147,7 +147,7 @@ TEST_F(PoolOnASlowDisk, StopsTheRunWhenItsLogCannotBeSynced) {
                  caf::after(20s) >> [] { ADD_FAILURE() << "the run goes on"; });
   EXPECT_THAT(reason, HasSubstr((folder_ / "pool").string() + ": cannot be synced"));
   EXPECT_THAT(read_file(folder_ / "acknowledged"), Not(HasSubstr("group ")))
-      << "what is not on disk was acknowledged";
+      << "a group that is not on disk was acknowledged";
 }
 
 }  // namespace

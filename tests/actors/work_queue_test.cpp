@@ -62,7 +62,7 @@ class WorkQueue : public testing_support::actor_test {
   WorkQueue()
       : queue_(own(system_.spawn(work_queue_behavior<compile_job>, std::string("compile"),
                                  caf::actor_cast<pool_actor>(me())))) {}
-  // Starts a worker that takes `credits` jobs of these device types at a time.
+  // Starts a worker that takes `credits` jobs of the given device types at a time.
   compiler_actor join(std::vector<compile_job>& received, std::vector<std::string> types,
                       std::uint32_t credits) {
     auto w = own(system_.spawn(worker, &received));

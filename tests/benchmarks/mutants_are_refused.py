@@ -32,7 +32,7 @@ def read_lines(path):
 
 
 def problems_of(folder, mutants):
-    """Yields what is wrong with the results."""
+    """Yields the problems of the results."""
     results = read_lines(folder / "results" / "results.jsonl")
     outcomes = collections.Counter(result["outcome"] for result in results)
     print(", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))

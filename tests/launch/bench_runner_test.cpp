@@ -29,7 +29,7 @@ TEST(BenchRunner, JudgesOnceMoreIfTheInfrastructureFails) {
         .outcome;
   };
   EXPECT_EQ(outcome_after(1), "wrong_result");
-  EXPECT_EQ(outcome_after(2), "infrastructure") << "but not for ever";
+  EXPECT_EQ(outcome_after(2), "infrastructure") << "but not indefinitely";
 }
 
 TEST(BenchRunner, MeasuresNothingIfItIsOnlyToVerify) {

@@ -1,5 +1,5 @@
 // Tests of `hone bench` through the program: it judges references and documents, writes its tables,
-// goes on where it was stopped, and names what is missing.
+// goes on where it was stopped, and names missing tasks and documents.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -101,7 +101,7 @@ def same_gradients(module, original, inputs):
 
 
 class Driver:
-    """Stands in for CUDA's driver: keeps the extents and the arguments' addresses of launches."""
+    """Acts as CUDA's driver: keeps the extents and the arguments' addresses of launches."""
 
     def __init__(self, sizes):
         self.sizes, self.launched = sizes, []
@@ -173,7 +173,7 @@ class Calls:
 
     def run(self, original, variant, prepare=0, inputs=None):
         """Returns whether the results are the same, and each was run as often as given. None
-        stands for any number."""
+        means any number."""
         before = dict(self.ran)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-// Tests of what is left of a run, through the program: its report, its pool and its variants.
+// Tests of the results of a run, through the program: its report, its pool and its variants.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

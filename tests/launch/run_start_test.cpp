@@ -1,4 +1,4 @@
-// Tests of how runs start through the program: what is refused, what a dry run finds, and how runs
+// Tests of how runs start through the program: what they refuse, what a dry run finds, and how runs
 // are resumed and extended.
 
 #include <gmock/gmock.h>

@@ -144,7 +144,7 @@ TEST_F(Run, ItsPoolCanBeInspectedDuringTheRun) {
   EXPECT_EQ(no_type.code, 2);
   EXPECT_THAT(no_type.err, HasSubstr("simulated-a"));
   EXPECT_EQ(run_hone({"pool", "top", "--pool", run_folder().string()}).code, 0)
-      << "a run's directory stands for its pool";
+      << "a run's directory denotes its pool";
   EXPECT_EQ(run_hone({"pool", "ls", "--pool", pool(), "--outcome", "infrastructure"}).code, 0);
   EXPECT_EQ(run_hone({"pool", "ls", "--pool", pool(), "--outcome", "wrong_reslt"}).code, 2);
 }

@@ -94,7 +94,7 @@ TEST_F(SecureNodes, LeaveWhenTheirCertificateIsRevoked) {
   EXPECT_THAT(helper.err(), HasSubstr("this identity is refused"));
 }
 
-// A node in a network namespace of its own, at the other end of a link that can be cut. Needs root
+// A node in a separate network namespace, at the other end of a link that can be cut. Needs root
 // and the program ip.
 class NodesBehindALink : public SecureNodes {
  protected:

@@ -89,8 +89,8 @@ class Teaching : public testing::Test {
   std::optional<task> task_;
 };
 
-// What is written for GPUs runs on a CPU as well: the threads of a block take turns there. `uses`:
-// what the cuda block must hold, so that each way to share the work is met.
+// Code written for GPUs runs on a CPU as well: the threads of a block take turns there. `uses`: the
+// text that the cuda block must hold, so that each way to share the work is covered.
 struct lesson {
   std::string name;
   std::string uses;
@@ -261,7 +261,7 @@ TEST_F(Teaching, LeavesToAtenWhatNoRuleCovers) {
 }
 
 TEST_F(Teaching, FoldsANormOnlyIntoItsOwnConvolution) {
-  // The first convolution is read twice, and what is added to the second is no bias of its own.
+  // The first convolution is read twice, and the summand of the second is not its bias.
   const std::string reference =
       "def forward(x: Tensor, k: Tensor, w: Tensor, b: Tensor, m: Tensor, v: Tensor, c: Tensor) -> "
       "Tensor:\n    y = torch.conv2d(x, k)\n"

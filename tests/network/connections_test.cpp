@@ -164,7 +164,7 @@ TEST(Connections, OfAnEarlierIncarnationEndBeforeTheNextIsLetIn) {
   std::shared_ptr<channel> second;
   std::thread again([&] { second = connect_to(h.address(), says("a"), {}, limit); });
   EXPECT_TRUE(ends(*first));
-  EXPECT_EQ(h.wait_for(3).size(), 3U) << "whoever reads the first has not let it go yet";
+  EXPECT_EQ(h.wait_for(3).size(), 3U) << "the reader of the first has not let it go yet";
   h.forget_peers();
   again.join();
   EXPECT_EQ(h.wait_for(1)[0].said.name, "a");

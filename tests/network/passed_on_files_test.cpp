@@ -63,7 +63,7 @@ class PassedOn : public testing::Test {
     sources.port = one.served.port();
     return sources;
   }
-  // Makes the folder known to be taken from the node at this port, by whoever asks fifth.
+  // Makes the node at this port the first of four to ask, so that the fifth copies from it.
   void ask_first(std::uint16_t port) const {
     for (std::uint16_t other = 0; other < 4; ++other) {
       record_builder<schema::FileRequest> request;
@@ -125,7 +125,7 @@ TEST_F(PassedOn, AnotherNodeIsNamedInPlaceOfOneThatIsGone) {
     port = gone.served.port();
   }
   const node there;
-  ask_first(port);  // the fifth is told of this one
+  ask_first(port);  // the fifth copies from this one
   const auto first = copy_folder(sources_of(there), offered, there.cache.path(), seconds(5));
   std::vector<std::unique_ptr<node>> more;
   std::uint64_t of_nodes = 0;

@@ -11,7 +11,7 @@
 namespace hone {
 namespace {
 
-// SmolLM2-135M-Instruct beside the package `transformers`, whose results are in
+// SmolLM2-135M-Instruct compared with the package `transformers`, whose results are in
 // tests/policy/golden/smollm2.json. HONE_SMOLLM2 names the folder that scripts/get-smollm2 has
 // made; without it these tests are skipped. HONE_SMOLLM2_GOLDEN names another file of results.
 class SmolLm2 : public testing::Test {

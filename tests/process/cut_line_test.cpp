@@ -13,7 +13,7 @@ namespace {
 using testing_support::read_file;
 using testing_support::temporary_folder;
 
-// Returns what is left of a file with this text.
+// Returns the remaining text of a file with this text.
 std::string left_of(const std::string& text) {
   const temporary_folder folder;
   std::ofstream(folder / "lines", std::ios::binary) << text;

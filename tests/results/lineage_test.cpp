@@ -16,7 +16,7 @@ class PoolLineage : public PoolTest {
     options.origin = schema::RolloutGroup::Origin::CORPUS;
     return options;
   }
-  // Returns the lineage of a variant as the command prints it, with the variants' codes in place of
+  // Returns the lineage of a variant as the command prints it, with the variants' codes instead of
   // their short ids.
   std::string lineage_of(const std::string& code, const std::vector<std::string>& codes) {
     pool_.reset();

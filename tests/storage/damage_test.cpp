@@ -105,7 +105,7 @@ TEST(DamagedPool, FolderWithoutAPoolIsRefused) {
 // not opened yet.
 TEST(ReadingBesideAWriter, ContinuesAfterFilesHaveBeenReplaced) {
   const temporary_folder folder;
-  // Each opening writes the log of the previous one to files of its own.
+  // Each opening writes the log of the previous one to separate files.
   for (const int first : {0, 50, 100}) fill(folder / "pool", first);
   database writer(folder / "pool", database::mode::create_or_open);
   const pool_inspector inspector(folder / "pool");

@@ -54,7 +54,7 @@ TEST_F(PoolTest, CountsTheSamplesOfAGroupOnceItsLastEvaluationIsKnown) {
             (counts{{Outcome::OK, 2}, {Outcome::CRASH, 1}, {Outcome::UNPARSABLE, 3}}));
   submit(make_group({"a"}));
   EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE).at(Outcome::OK), 3U)
-      << "what is known already counts at once";
+      << "known evaluations count at once";
   EXPECT_EQ(pool_->sample_outcomes(Stage::SFT), counts());
   open();
   EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE),

@@ -31,7 +31,7 @@ TEST(GroupBook, ReadyGroupsKeepTheirOrderWhileOthersLeave) {
   EXPECT_EQ(left, (std::vector<std::uint64_t>{1, 2, 4, 5, 6, 7, 8}));
   const std::set<group_id> without = {group_id(group_numbered(3)->getId()),
                                       group_id(group_numbered(4)->getId())};
-  EXPECT_EQ(book.count_ready(stage, without), 6U) << "one of these is not ready";
+  EXPECT_EQ(book.count_ready(stage, without), 6U) << "one of the two is not ready";
   EXPECT_EQ(book.count_ready(Stage::COMPARISON, {}), 0U);
 }
 

@@ -13,8 +13,8 @@
 namespace hone::testing_support {
 
 // A fixture with an actor system that runs actors and moves its clock only when the test calls one
-// of these functions (CAF's test coordinator). All actors run on the test's thread, so results
-// never depend on timing. Actors that are spawned detached would run on threads of their own and
+// of its functions (CAF's test coordinator). All actors run on the test's thread, so results
+// never depend on timing. Actors that are spawned detached would run on separate threads and
 // must not be used here.
 class actor_test : public testing::Test {
  protected:

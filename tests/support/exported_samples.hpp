@@ -28,7 +28,7 @@ struct exported_sample {
   double log_score() const { return std::log(is_ok ? score : 0.25); }
 };
 
-// Returns the samples of these exported variants, group by group in the order of time.
+// Returns the samples of exported variants, group by group in the order of time.
 inline std::vector<exported_sample> exported_samples(const std::vector<nlohmann::json>& variants) {
   std::vector<exported_sample> all;
   for (const nlohmann::json& variant : variants) {

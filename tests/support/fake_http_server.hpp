@@ -16,7 +16,7 @@
 namespace hone::testing_support {
 
 // An HTTP server on loopback whose answers are bytes that a test writes, right or wrong. Every
-// connection carries one request and has a thread of its own.
+// connection carries one request and has a separate thread.
 class fake_http_server {
  public:
   // Returns the bytes to answer with. `request` is the whole request, its head included.

@@ -17,7 +17,7 @@ struct lender_state {
   int refusals = 0;  // number of requests still to refuse
 };
 
-// Stands in for a node with one GPU, "cuda:0", and leases it to one lessee at a time. Requests wait
+// Acts as a node with one GPU, "cuda:0", and leases it to one lessee at a time. Requests wait
 // while it is leased.
 inline caf::behavior gpu_lender(caf::event_based_actor* self,
                                 const std::shared_ptr<lender_state>& state) {

@@ -45,7 +45,7 @@ struct group_options {
   bool timed = true;
 };
 
-// Returns a group with one rollout for each of these programs, in order. Equal programs share a
+// Returns a group with one rollout for each program in `codes`, in order. Equal programs share a
 // variant.
 inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& codes,
                                                const group_options& options = {}) {
@@ -111,7 +111,7 @@ inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& 
   return result.finish();
 }
 
-// Returns the request for a comparison of these versions, with `samples` samples of one arm.
+// Returns the request for a comparison of `versions`, with `samples` samples of one arm.
 // A batch of groups whose variants are all ok.
 inline record<schema::TrainingBatch> judged_batch(
     const std::vector<record<schema::RolloutGroup>>& groups,

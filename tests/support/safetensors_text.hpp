@@ -8,7 +8,7 @@
 
 namespace hone::testing_support {
 
-// Returns the bytes of a safetensors file of these tensors.
+// Returns the bytes of a safetensors file of `tensors`.
 inline std::string safetensors_text(const std::vector<safetensor>& tensors) {
   std::ostringstream out;
   write_safetensors(out, tensors);

@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing_support;
 
-// A compiler that writes the source of a reference, in place of code, and refuses one task.
+// A compiler that writes the source of a reference, instead of code, and refuses one task.
 constexpr const char* copies = R"py(
 import json, os, sys
 work = json.load(sys.stdin)

@@ -22,7 +22,7 @@ TEST(DataFile, FindsItsTensorsByName) {
   EXPECT_EQ(file.find("a")->shape, std::vector<std::int64_t>{2});
   EXPECT_EQ(file.find("c"), nullptr);
   const data_file copy = file;
-  EXPECT_EQ(copy.find("a"), file.find("a")) << "copies share what is known";
+  EXPECT_EQ(copy.find("a"), file.find("a")) << "copies share the parsed tensors";
 }
 
 TEST(DataFile, SaysEachTimeThatItIsDamaged) {

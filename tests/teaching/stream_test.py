@@ -22,7 +22,7 @@ from structure import Structure  # noqa: E402
 
 # Work in C that changes nothing.
 NO_OP = re.compile(r"[*/] 1(\.0f)?(?![\w.])|[+-] 0(\.0f)?(?![\w.])|\b0 [*+]|\b1(\.0f)? \*")
-# What is known once the code is there.
+# Facts that are known once the code is there.
 COUNT = re.compile(r"\b\d+ operat|operations? fused")
 SECTIONS = "## Performance Analysis\n", "\n## Algorithm Design\n", "\n## Code Implementation\n"
 
@@ -62,7 +62,7 @@ def block(document, language):
 
 
 def described(text):
-    """Returns what the teacher is told of a task file."""
+    """Returns a task file as the teacher receives it."""
     task = tomllib.loads(text)
     tensors = [
         {

@@ -94,7 +94,7 @@ TEST(ElementTest, FirstWrittenBoundsTheSizeOfHtml) {
     for (const std::size_t bytes : {0U, 50U, 1000U, 50'000U}) {
       const std::string_view shown = html::first_written(hostile, bytes);
       EXPECT_LE(text(shown).str().size(), bytes);
-      // What is left out would not fit, where the estimate of a marker's size is no matter.
+      // The omitted text would not fit, where the estimate of a marker's size is no matter.
       if (shown.size() < hostile.size()) {
         EXPECT_TRUE(shown.empty() || text(shown).str().size() + 80 > bytes / 2);
       }

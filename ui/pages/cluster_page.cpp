@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t max_cells = 120;
 constexpr double cell_seconds = 10;
 
-// A row may be of another version, or damaged: what is missing in it is empty, and counts as 0.
+// A row may be of another version, or damaged: missing members are empty, and count as 0.
 const ordered_json& member(const ordered_json& of, const std::string& name) {
   static const ordered_json nothing = ordered_json::object();
   const auto found = of.is_object() ? of.find(name) : of.end();

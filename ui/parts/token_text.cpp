@@ -136,7 +136,7 @@ std::vector<shaded_text> shaded_pieces(const schema::Rollout::Reader& rollout,
   const auto logs = rollout.getLogProbabilities();
   piece_maker maker;
   for (unsigned i = 0; i < std::min<std::size_t>({tokens.size(), logs.size(), max_tokens}); ++i) {
-    // Comparisons with NaN are false: what is no number counts as impossible.
+    // Comparisons with NaN are false, so NaN counts as impossible.
     const double log = std::isnan(logs[i]) ? -std::numeric_limits<double>::infinity() : logs[i];
     if (words.is_special(tokens[i])) {
       maker.add_special(words.spelling(tokens[i]), log);

@@ -167,7 +167,7 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_ti
 }
 
 // Finds out whether the candidate has slowed down the reference, because the GPU itself may have
-// become slower. The reference is timed beside itself once more, in a process that has not run the
+// become slower. The reference is timed against itself once more, in a process that has not run the
 // candidate. If it is faster there, by its own process's clock, the candidate is the cause.
 std::optional<program_failure> cuda_judge::judge_slowed_reference(const task_case& at,
                                                                   double reference_us,

@@ -19,7 +19,7 @@ namespace hone {
 // The facts about a case in a pair of processes, found with the reference in both of them.
 struct pair_facts {
   process_bias bias;
-  // Time of a reference's call beside itself, as scored, with the bias subtracted; 0: unknown.
+  // Time of a reference's call timed against itself, as scored, without the bias; 0: unknown.
   double reference_us = 0;
   // Unseen time of the two processes: host-side time per call that the device clock does not show,
   // candidate's process minus reference's process. Nanoseconds. 0 where the two are not compared.

@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-// Memory for the outputs of runs with noise, and of those that decide by themselves.
+// Memory for the outputs of runs with noise, and of runs that take their own decisions.
 constexpr std::uint64_t bytes_of_runs = 2ULL << 30U;
 
 std::vector<tensor_layout> layouts_of(const std::vector<gpu_output>& outputs) {
@@ -74,7 +74,7 @@ gpu_drawing gpu_task::drawing_of(std::size_t tensor, std::uint64_t seed) const {
   return drawing;
 }
 
-// Uploads the contents of all data files at once, each parameter's aligned as memory of its own.
+// Uploads the contents of all data files at once, each parameter aligned as a separate allocation.
 void gpu_task::upload_data() {
   std::uint64_t bytes = 0;
   for (const data_file& file : task_.data_files)

@@ -38,8 +38,8 @@ struct gpu_workspace {
 };
 
 // A task on a GPU; the counterpart of input_recipe and reference_oracle. Contents are drawn in the
-// GPU memory in which they are used. The reference computes expected outputs in a process of its
-// own, and they are kept where no candidate's process can map them. Functions throw
+// GPU memory in which they are used. The reference computes expected outputs in a separate
+// process, and they are kept where no candidate's process can map them. Functions throw
 // reference_error. Confined to one thread. The context and the workspace must outlive it.
 class gpu_task {
  public:

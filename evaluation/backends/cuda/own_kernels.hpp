@@ -9,11 +9,11 @@
 
 namespace hone {
 
-// The judge's own kernels (judge_kernels/), compiled for one GPU. They are compiled on threads of
-// their own, while the GPU's processes start. Confined to one thread.
+// The judge's own kernels (judge_kernels/), compiled for one GPU. They are compiled on separate
+// threads, while the GPU's processes start. Confined to one thread.
 class own_kernels {
  public:
-  // A part of the kernels, which is compiled beside the others.
+  // A part of the kernels, which is compiled in parallel with the others.
   struct part {
     std::string source;  // a cuda block
     std::set<std::string> kernels;

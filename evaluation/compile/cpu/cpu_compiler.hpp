@@ -12,8 +12,8 @@ namespace hone {
 
 // Compiles cuda blocks for the CPU device with the host's g++, against cuda_on_cpu(). A block is
 // hostile text: a process that can open no file preprocesses it, the result is searched for
-// assembler, and the shared object is checked before it is loaded. Each call runs processes of its
-// own, limited in time and memory. Safe on any thread.
+// assembler, and the shared object is checked before it is loaded. Each call runs separate
+// processes, limited in time and memory. Safe on any thread.
 class cpu_compiler {
  public:
   // `target`: see native_target() in host_toolchain.hpp. Throws std::runtime_error if there is no

@@ -12,7 +12,7 @@ namespace hone {
 // Returns the words of a text that white space separates.
 std::vector<std::string> words(const std::string& text);
 
-// Returns the options that -march=native stands for on this machine's processor, separated by
+// Returns the options that -march=native implies on this machine's processor, separated by
 // blanks. With them, another machine can compile artifacts for this machine's device. Throws
 // std::runtime_error if there is no g++.
 std::string native_target();

@@ -14,8 +14,8 @@
 namespace hone {
 
 // Analysis of NVRTC's output, which is hostile. It is done in the judge's process: all functions
-// take time linear in the output's length, also for many kernels. None of these functions throws
-// for malformed bytes: they find nothing. Safe on any thread.
+// take time linear in the output's length, also for many kernels. No function throws for malformed
+// bytes: the functions find nothing. Safe on any thread.
 
 // Returns the parameters of `count` kernels from their tables in the cubin (see cuda_prelude.cuh),
 // which are the objects `prefix`0, `prefix`1 and so on. An entry is nullopt if its table is missing

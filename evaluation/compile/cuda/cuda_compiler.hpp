@@ -15,7 +15,7 @@
 namespace hone {
 
 // Compiles cuda blocks to cubins for an exact architecture, with NVRTC and without a GPU. A block
-// is hostile text. Each block is compiled by a process of its own, limited in time, memory and the
+// is hostile text. Each block is compiled by a separate process, limited in time, memory and the
 // files that it can read. That process is forked from one that has the library and CUDA's headers
 // ready (nvrtc/main.cpp). Confined to one thread.
 class cuda_compiler {

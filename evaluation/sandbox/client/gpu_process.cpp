@@ -25,8 +25,8 @@ constexpr auto end_limit = std::chrono::seconds(30);
 // that affects all multiprocessors seconds late, and a call that is merely slow need not cost the
 // process.
 constexpr auto report_limit = std::chrono::seconds(4);
-// Of what the driver compiles for cuDNN: without a cache it compiles one kernel for each
-// convolution that may use it, and autotuning a network takes 20 s in place of 2.
+// Size of the driver's cache of kernels for cuDNN: without a cache it compiles one kernel for each
+// convolution that may use it, and autotuning a network takes 20 s instead of 2 s.
 constexpr std::uint64_t most_compiled_bytes = 256U << 20U;
 
 std::uint64_t next_serial() {

@@ -52,7 +52,7 @@ struct gpu_attachment {
 // The settings with which a process opens programs: a variant's own, or a baseline's.
 struct opened_settings : settings {
   bool cudnn_tf32 = false;  // convolutions may use TF32 and products may not, PyTorch's default
-  std::string compiled{};   // shared object that runs in place of the reference; empty: none
+  std::string compiled{};   // shared object that runs instead of the reference; empty: none
   bool operator==(const opened_settings&) const = default;
 };
 

@@ -94,7 +94,7 @@ class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
  public:
   static std::shared_ptr<sandbox_zygote> start();
   // Starts a session. The session maps `memory`, which must outlive it; null for sessions that only
-  // check programs. `private_bytes` limits the memory that the session may have beside the arena.
+  // check programs. `private_bytes` limits the session's memory outside of the arena.
   std::unique_ptr<sandbox_session> fork_session(arena* memory, std::uint64_t private_bytes);
   pid_t pid() const { return process_.pid(); }
   // Processor time that every call takes in addition to its work, in nanoseconds: that of a turn,

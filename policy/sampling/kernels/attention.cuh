@@ -6,7 +6,7 @@ struct attention_part {
   int row;    // of the page table
   int first;  // page of the row
   int pages;
-  int tokens;  // of these pages that count
+  int tokens;  // valid ones in the pages
   int member;  // index of the first slot of the queries in `members`
   int rank;    // of the first query: shared_heads queries for each member
   int ranks;   // queries of all members
@@ -15,7 +15,7 @@ struct attention_part {
 
 // How a slot's parts are found again.
 struct slot_parts {
-  int own;  // first part of its own tokens
+  int own;  // first part of the slot's tokens
   int own_count;
   int shared;        // first part of its prompt
   int shared_count;  // chunks of the prompt

@@ -14,7 +14,7 @@ TEST(SlowedReference, TakesATenthLongerThanBesideItself) {
   EXPECT_FALSE(is_slowed(109, 100));
   EXPECT_TRUE(is_slowed(112, 100));
   EXPECT_FALSE(is_slowed(5.2, 4)) << "short kernels may differ by a microsecond";
-  EXPECT_FALSE(is_slowed(1000, 0)) << "its time beside itself is unknown";
+  EXPECT_FALSE(is_slowed(1000, 0)) << "its time against itself is unknown";
 }
 
 TEST(UnseenTime, IsTheDifferenceToTheReferenceOfTheSameRound) {

@@ -141,7 +141,7 @@ TEST_F(Timing, EndsWhenTheTimeBudgetIsSpent) {
 
 TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
   fake_session::behaviour b = right_program();
-  // Phases of some 4 ms, shorter than a batch, each at a speed of its own between 20 and 200 us a
+  // Phases of some 4 ms, shorter than a batch, each at a different speed between 20 and 200 us a
   // call. By the usual widths, some of such measurements would settle.
   b.call_ns = [this, ns = 50e3]() mutable {
     if (noise_.uniform() < ns / 4e6) ns = 20e3 * std::pow(10.0, noise_.uniform());
@@ -299,7 +299,7 @@ std::vector<observed_call> observe(const fake_session& candidate) {
 }
 
 // Returns the chance that a checked call looks more like one, by what was learnt from other
-// timings, than a call that is not checked: 0.5 if what is observed says nothing.
+// timings, than a call that is not checked: 0.5 if the observations say nothing.
 double chance_of_telling(const std::vector<observed_call>& learnt_from,
                          const std::vector<observed_call>& told,
                          const std::vector<std::string>& by) {

@@ -32,7 +32,7 @@ TEST(RandomStream, NormalsHaveTheMomentsOfTheNormalDistribution) {
   std::vector<float> x(1 << 20);
   random_stream(11).fill_normal(x);
   const moments m = moments_of(x);
-  // The limits of these three are five standard errors of a million draws.
+  // The three limits are five standard errors of a million draws.
   EXPECT_NEAR(m.mean, 0, 0.005);
   EXPECT_NEAR(m.variance, 1, 0.007);
   EXPECT_NEAR(m.fourth, 3, 0.05);

@@ -118,7 +118,7 @@ TEST(SampledSide, ACandidateDoesNotChooseItsNumberOfCalls) {
   EXPECT_LE(candidate.run(0.6e6).calls, 6U) << "a call has what surrounds one of the reference";
 }
 
-// Returns the number of samples that a warm reference beside a candidate makes to be recalibrated.
+// Returns the number of samples that a warm reference makes to recalibrate next to a candidate.
 std::size_t recalibrations(double candidates_ns, double references_ns) {
   loading_side reference(sampled_side::role::reference, references_ns);
   side_with_lead_in candidate(sampled_side::role::candidate, candidates_ns, candidates_ns);

@@ -1,4 +1,4 @@
-"""Refused: an extension of its own."""
+"""Refused: the file builds an extension."""
 
 from torch.utils.cpp_extension import load_inline
 import torch

@@ -1,4 +1,4 @@
-"""A convolution whose weights have a norm of their own."""
+"""A convolution whose weights have a separate norm."""
 
 import torch
 from torch import nn

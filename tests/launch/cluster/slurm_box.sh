@@ -1,5 +1,5 @@
 #!/bin/sh
-# A Slurm of two machines for tests, each in a network namespace of its own; slurmctld is on the
+# A Slurm of two machines for tests, each in a separate network namespace; slurmctld is on the
 # first one. Needs root.
 #   slurm_box.sh up FOLDER PREFIX     makes it and FOLDER/bin/{sbatch,squeue,scancel}
 #   slurm_box.sh down FOLDER PREFIX   removes it

@@ -26,7 +26,7 @@ PermitRootLogin prohibit-password
 UsePAM no
 StrictModes no
 END
-  # sshd insists on /run/sshd; its namespace of mounts has a /run of its own.
+  # sshd insists on /run/sshd; its mount namespace has a separate /run.
   ip netns exec "$prefix-$1" sh -c \
     'mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec /usr/sbin/sshd -f "$1" -E "$1.log"' \
     sh "$folder/sshd_$1"

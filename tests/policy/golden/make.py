@@ -3,7 +3,7 @@
     python -m pip install transformers==5.23.0 tokenizers==0.23.3 torch==2.11.0 peft==0.21.2
     python tests/policy/golden/make.py
 
-The files, which this script writes beside itself, are a few kilobytes of random weights for each
+The files, which this script writes next to itself, are a few kilobytes of random weights for each
 kind of decoder, the logits and greedy continuations that `transformers` computes from these
 weights, and the token ids that `tokenizers` gives for awkward texts.
 """

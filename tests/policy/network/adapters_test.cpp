@@ -86,7 +86,7 @@ TEST_F(Adapters, LearnWhileTheOtherWeightsStay) {
   }
 }
 
-// W + scale B A computes what the two products beside W do, for any A and B.
+// W + scale B A gives the same results as W and the two products apart, for any A and B.
 TEST_F(Adapters, AreTheSumOfBothProducts) {
   decoder_weights with = base_;
   const decoder_weights adapters = make_adapters(base_, options_.adapters, 5);

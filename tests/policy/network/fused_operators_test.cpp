@@ -143,7 +143,7 @@ TEST_P(FusedOperators, TokenNumbers) {
     const at::Tensor by = at::randn({50}, logits.options().dtype(at::kFloat));
     const at::Tensor by_entropy = at::randn({50}, logits.options().dtype(at::kFloat));
     const at::Tensor mine = leaf(logits);
-    const at::Tensor unscaled = mine * 1;  // the gradients are written over what is passed
+    const at::Tensor unscaled = mine * 1;  // the gradients overwrite the argument
     const auto [log_probabilities, entropies] = fused_token_numbers(unscaled, targets, temperature);
     const at::Tensor kept = log_probabilities.detach().clone();
     (log_probabilities * by + entropies * by_entropy).sum().backward();

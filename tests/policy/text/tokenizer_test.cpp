@@ -49,7 +49,7 @@ TEST(Tokenizer, DecodingInvertsEncodingAndInvalidUtf8IsReplaced) {
 }
 
 // A tokenizer of four tokens whose one merge makes the two bytes of U+00B2, a digit, one token. The
-// character that stands for the second byte is that digit as well.
+// character that represents the second byte is that digit as well.
 tokenizer squared(const nlohmann::json& pre_tokenizers) {
   const testing_support::temporary_folder folder;
   const nlohmann::json file = {

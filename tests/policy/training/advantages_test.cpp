@@ -60,7 +60,7 @@ TEST(StepAdvantages, SumToZeroAfterTheClip) {
   const auto advantages = step_advantages({{one_success()}}, {outlier_rule::recentre, 1.5}).at(0);
   EXPECT_NEAR(sum(advantages), 0, 1e-12) << "the losers are not pushed down by what was clipped";
   // By hand: the success has sqrt(15) = 3.873, clipped to 1.5; the others -1 / sqrt(15) = -0.2582.
-  // The mean of these is -0.1483.
+  // Their mean is -0.1483.
   EXPECT_NEAR(advantages[5], 1.6483, 1e-4);
   EXPECT_NEAR(advantages[0], -0.1099, 1e-4);
 }

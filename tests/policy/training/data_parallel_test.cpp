@@ -1,5 +1,5 @@
 // Tests that a policy which is trained on several devices learns what one device would teach it.
-// The CPU stands in for all of them, and where there are two GPUs, they are tested as well.
+// The CPU serves as all of them, and where there are two GPUs, they are tested as well.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST(WeightShards, OfOneReplicaHaveNoGradientsBeforeTheFirstPass) {
   EXPECT_FALSE(shards.owned("small").grad().defined());
 }
 
-// The device of the weights that one trainer uses, and those that another uses beside it.
+// The device of the weights that one trainer uses, and the devices that another uses in addition.
 using device_names = std::tuple<std::string, std::vector<std::string>>;
 
 class DataParallel : public testing::TestWithParam<device_names> {

@@ -27,7 +27,7 @@ TEST(Rewards, OfTheShapeLogKeepAGainVisibleBesideALargeOne) {
   const auto rewards = group_rewards({failed, works(1), works(1.2), works(16)}, o);
   EXPECT_THAT(rewards, ElementsAre(0, DoubleEq(std::log(2.0)), DoubleEq(std::log(2.2)),
                                    DoubleEq(std::log(17.0))));
-  EXPECT_LT(rewards[3] / rewards[2], 4) << "in place of 13";
+  EXPECT_LT(rewards[3] / rewards[2], 4) << "instead of 13";
 }
 
 TEST(Rewards, OfTheShapeCappedEndAtTheCap) {

@@ -96,7 +96,7 @@ TEST(SupervisedUpdates, IgnorePromptTokensOfWeightZero) {
   EXPECT_NE(b.sft_update(batch, 0, 1), without);
 }
 
-// Ways to need less memory, which must not change what is learned.
+// Ways to need less memory, which must not change the learned weights.
 struct frugal {
   const char* name;
   std::int64_t logits;  // rows held at a time

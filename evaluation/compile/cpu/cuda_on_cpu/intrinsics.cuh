@@ -14,8 +14,8 @@ static inline float __powf(float x, float y) { return powf(x, y); }
 static inline float __fdividef(float x, float y) { return x / y; }
 static inline float fdividef(float x, float y) { return x / y; }
 static inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
-// All four suffixes round as the processor does by default, to nearest even. As in CUDA, a sum or
-// product of these is never fused with another operation. The compiler fuses a product that is
+// All four suffixes round as the processor does by default, to nearest even. As in CUDA, the sums
+// and products are never fused with another operation. The compiler fuses a product that is
 // added to, so each is written as one fused operation already.
 #define HONE_ROUNDED(suffix)                                                                     \
   static inline float __fadd_##suffix(float x, float y) { return __builtin_fmaf(x, 1.0f, y); }   \

@@ -1,6 +1,6 @@
 // The functions of math.h and CUDA's additions to them, in float and double.
 
-// With fast_math, g++ may call the vector versions of these functions in loops (glibc's libmvec).
+// With fast_math, g++ may call the functions' vector versions in loops (glibc's libmvec).
 #ifdef __FAST_MATH__
 #define HONE_VECTOR_MATH __attribute__((simd("notinbranch")))
 #else

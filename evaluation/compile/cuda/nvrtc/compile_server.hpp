@@ -17,9 +17,9 @@
 
 namespace hone {
 
-// Serves compilations over a socket, each in a process of its own that is forked from this process.
+// Serves compilations over a socket, each in a separate process that is forked from this process.
 // Forking a process takes milliseconds, and so does reaping it. Both happen while no block
-// compiles, or beside a block that compiles if there are enough cores. Confined to one thread.
+// compiles, or while a block compiles if there are enough cores. Confined to one thread.
 class compile_server {
  public:
   // Throws std::runtime_error if NVRTC does not work here.
@@ -36,7 +36,7 @@ class compile_server {
  private:
   // The number of processes that wait for a block, and the block that each of them compiles to warm
   // up. On few cores a warm-up slows down the block that compiles meanwhile. There, only one
-  // process is prepared beside it, and its warm-up is almost empty.
+  // process is prepared at that time, and its warm-up is almost empty.
   struct readiness {
     std::size_t idle = 2;     // processes while no block compiles
     std::size_t working = 1;  // processes while a block compiles

@@ -1,6 +1,6 @@
 // hone-nvrtc: a warm process that has NVRTC loaded and forks one compilation after another, so that
 // a variant's text is compiled in a process that has seen no other variant's text. CUDA's headers
-// are not hostile and are precompiled here. A cuda_compiler starts it in a folder of its own, with
+// are not hostile and are precompiled here. A cuda_compiler starts it in a dedicated folder, with
 // its command socket as descriptor 3, and it ends when that socket closes.
 
 #include <fcntl.h>

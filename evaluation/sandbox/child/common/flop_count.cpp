@@ -68,8 +68,8 @@ std::uint64_t of_attention(arguments all) {
   return 2 * rows * static_cast<std::uint64_t>(q.size(-1) + v.size(-1));
 }
 
-// Counts only the operators that do such work themselves. Operators that are composed of these,
-// such as matmul, linear and einsum, are counted through them.
+// Counts only the operators that do such work themselves. Composite operators, such as matmul,
+// linear and einsum, are counted through the operators that they call.
 std::uint64_t flops_of(std::string_view name, arguments all) {
   if (name == "aten::mm" || name == "aten::bmm" || name == "aten::dot")
     return of_product(tensor(all, 0), tensor(all, 1));

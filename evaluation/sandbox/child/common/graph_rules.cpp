@@ -226,7 +226,7 @@ void check_node(const Node* node) {
 }
 
 // Makes a factory function without a device argument allocate on the judged device. The results of
-// operators that take tensors stay on the device of those tensors.
+// operators that take tensors stay on the tensors' device.
 void put_factory_on(c10::Device judged, Node* node) {
   const torch::jit::FunctionSchema* schema = node->maybeSchema();
   if (schema == nullptr) return;

@@ -25,7 +25,7 @@ void send_reply(int socket, const std::function<void(schema::Reply::Builder)>& f
 // Sends the reply to `open`, with the facts about `program`, which is the first of the programs.
 // `kernel_process`: the process that runs kernels for a session on a CPU; 0: none.
 void send_opened(int socket, const torchscript_program& program, int kernel_process = 0);
-// Sends the failure that an exception of a program stands for. `is_last`: the process ends after
+// Sends the failure that an exception of a program represents. `is_last`: the process ends after
 // it.
 void send_failure(int socket, const std::exception& why, bool is_last = false);
 

@@ -30,7 +30,7 @@ thread_local kernel_launcher* current_launcher = nullptr;
 c10::Device judged_device = c10::kCPU;
 
 // The error with which one of Hone's operators has ended the running program. The interpreter turns
-// every exception into one of its own, which has no outcome.
+// every exception into its own exception type, which has no outcome.
 thread_local std::optional<program_error> operator_error;
 
 template <void (*run)(Stack&)>

@@ -15,7 +15,7 @@
 namespace hone {
 
 // The process that runs a candidate's kernels for its session. Kernels are native code, which could
-// answer the judge in place of the session, or skip the host program. So they run where they reach
+// answer the judge instead of the session, or skip the host program. So they run where they reach
 // the arena behind its head, what prepare() has made, and nothing else. Launches are queued, as on
 // a GPU, and run before the host program next reads or writes a tensor. At all other times the
 // process is stopped, so that nothing changes what an operator has checked. A launch passes all

@@ -104,7 +104,7 @@ double cost_of_turn(const std::function<void()>& turn, const std::function<doubl
   return least;
 }
 
-// Forks a process that calls `turn` for ever, and measures what a turn costs.
+// Forks a process that calls `turn` indefinitely, and measures the cost of a turn.
 template <class Turn, class Measure>
 double with_child(const Turn& turn, const Measure& measure) {
   const pid_t pid = fork();

@@ -26,7 +26,7 @@ class cache_flush {
   void settle(cudaStream_t stream);
   // Puts `times` flushes on the stream, or none if there is no buffer.
   void run(cudaStream_t stream, std::uint32_t times);
-  // Returns the mean time of these flushes, in nanoseconds. `end` is the event after them, which
+  // Returns the mean time of the last run's flushes, in ns. `end` is the event after them, which
   // the device must have reached.
   double each_ns(const timing_event& end) const;
 

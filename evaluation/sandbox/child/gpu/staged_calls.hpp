@@ -74,7 +74,7 @@ class staged_calls {
   const judge_tools* tools_;
   bool uses_graph_ = false;
   std::vector<torchscript_program> programs_;
-  std::optional<compiled_program> compiled_;  // runs in place of the first program
+  std::optional<compiled_program> compiled_;  // runs instead of the first program
   // Results of prepare() by program; nullopt before the first stage() and after parameters changed.
   std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
   std::uint32_t program_ = 0;

@@ -221,8 +221,8 @@ TEST(GpuExploits, EveryKindHasDocuments) {
 constexpr double nothing_earned = 1.1;
 
 // Returns true for the kinds that may have no effect on a GPU: no work of the candidate is left
-// when the reference has its turn, and the clocks are compared with each other. Exploits of these
-// kinds end as late work, or as right programs that gain nothing.
+// when the reference has its turn, and the clocks are compared with each other. Such exploits end
+// as late work, or as right programs that gain nothing.
 bool may_be_in_vain(const std::string& kind) {
   return kind == "slow_reference" || kind == "impossible_time";
 }

@@ -159,7 +159,7 @@ TEST(GridBarriers, AreFoundInTimeLinearInTheText) {
   EXPECT_FALSE(grid_barriers(ptx).are_in("plain"));
 }
 
-// A document decides how many names its kernels have. A scan of the text for each of these would
+// A document decides how many names its kernels have. A scan of the text for each name would
 // take minutes.
 TEST(GridBarriers, AreFoundInOnePassForAllKernels) {
   std::string ptx;
