@@ -7,8 +7,8 @@ A module's file is one of KernelBench, with Model, get_inputs() and get_init_inp
 `hone export --as torch` wrote, with ModelNew as well. Its name is TASK.py or TASK__DOCUMENT.py.
 
 A call is timed by CUDA events, behind writes of 256 MiB that empty the L2 cache and keep the GPU
-busy while the host launches the call, for 0.4 ms at most, which is the most that Hone gives it
-(doc/decisions/012). TF32 is off and no gradients are kept. Times are in microseconds; the two
+busy while the host launches the call, for 0.4 ms at most, which is the most that Hone gives it.
+TF32 is off and no gradients are kept. Times are in microseconds; the two
 programs of a file take turns. A program is launch-bound if the GPU has begun its call before the
 host has launched all of it. Part of its time is the processor's, so it is not compared.
 

@@ -21,7 +21,7 @@ namespace {
 using rocksdb::Slice;
 
 // Limits the log that is replayed when the pool is opened after a kill. With this limit a pool of a
-// million variants opens in under three seconds (doc/decisions/004).
+// million variants opens in under three seconds.
 constexpr std::uint64_t max_log_bytes = 64ULL << 20U;
 constexpr std::size_t block_cache_bytes = 8ULL << 20U;
 constexpr std::size_t write_buffer_bytes = 8ULL << 20U;
@@ -91,7 +91,7 @@ rocksdb::ColumnFamilyOptions family_options(family which,
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   // Indexes and filters stay in memory with their open files, about 10 MB per million variants,
-  // because each new key is looked up in most of them (doc/decisions/004).
+  // because each new key is looked up in most of them.
   table.block_size = 4096;
   table.format_version = 5;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -134,7 +134,7 @@ struct database::state {
   std::unique_ptr<rocksdb::DB> db;
   std::array<rocksdb::ColumnFamilyHandle*, family_count> families{};
   // Holds the last change to a key since the last commit. Only that change is written, and reading
-  // an uncommitted value costs one look-up in a hash table (doc/decisions/004).
+  // an uncommitted value costs one look-up in a hash table.
   struct change {
     std::shared_ptr<const std::vector<char>> value;  // null: the key is removed
     bool is_first = false;                           // the key is not on disk

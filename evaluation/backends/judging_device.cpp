@@ -255,7 +255,7 @@ judging_device::timed_program judging_device::screen(const schema::Artifact::Rea
 
 // Measures, and confirms the job's first measurement if it has one. If the two disagree, a third
 // decides, because bursts of other work on the machine can last for a whole measurement and slow
-// down one side alone (doc/decisions/003).
+// down one side alone.
 judging_device::timed_program judging_device::time_and_confirm(
     const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random) {
   time_budget budget;

@@ -14,8 +14,8 @@ constexpr double start_and_end_ns = 60e3;
 // because caches are warm in a burst, but CUPTI makes short kernels look longer.
 constexpr double least_share_of_work = 0.85;
 // The same, if the GPU is idle for more than `most_idle` of the burst: kernels that wait for the
-// host find cold caches of code and constants, whereas a scored call's follow each other
-// (doc/decisions/056).
+// host find cold caches of code and constants, whereas a scored call's follow each
+// other.
 constexpr double least_share_of_cold_work = 0.75;
 constexpr double most_idle = 0.1;
 constexpr double event_resolution_ns = 0.5e3;
@@ -29,7 +29,7 @@ constexpr double unknown_gb_per_second = 20000;
 constexpr double doubtful_us = 5;
 constexpr double doubtful_share = 0.01;
 // Largest unseen time that is no failure. Captured convolutions of some processes have up to 33 us
-// in every timing (decisions/012). It is charged, so that hiding less pays nothing.
+// in every timing. It is charged, so that hiding less pays nothing.
 constexpr double most_unseen_us = 50;
 constexpr double most_unseen_share = 0.05;
 // Unseen time that is not charged. Equal programs, and honest programs whose calls take under 100

@@ -11,11 +11,11 @@
 namespace hone {
 
 // Three clocks time the same calls on a GPU: events, the host's clock and CUPTI. Their times must
-// agree (evaluation.md section 3, point 3; doc/decisions/012). Late work, which runs when no clock
+// agree (evaluation.md section 3, point 3). Late work, which runs when no clock
 // looks, ends as `cheating` (`late_work`) if the host waits over 50 us and 5 % longer for a call
 // than its events say, if CUPTI sees a burst last over 2 % and 60 us longer than its events, or if
 // a call is scored at less than 0.85 times the GPU's work for it (0.75 where the GPU idles for a
-// tenth of the burst, decision 056). A host that is late in a burst,
+// tenth of the burst). A host that is late in a burst,
 // or a trace without any work, is `unstable`.
 
 // Returns true if a reference is launch-bound. `host_share` is the share of a call, by the host's

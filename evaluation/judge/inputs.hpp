@@ -66,7 +66,7 @@ struct drawn_round {
 // Draws contents for thousands of calls, those as `declared` at the price of a copy each. Numbers
 // are drawn once, and contents are assembled from short pieces of them: sums of two, each from a
 // random place. Two calls have no element in common except by chance, so no result of one call
-// helps with another (doc/decisions/009). What a program learns about the numbers is worthless once
+// helps with another. What a program learns about the numbers is worthless once
 // they are renewed. Tensors of few elements and permutations are drawn directly, constants and data
 // files stay as they are, and an `expr` is applied last. Functions throw reference_error. Confined
 // to one thread.

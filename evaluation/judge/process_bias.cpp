@@ -9,17 +9,17 @@ namespace hone {
 namespace {
 
 // Time by which the place of a kernel's code in memory may lengthen or shorten the kernel. The
-// place is random and stays the same while a module is loaded (doc/decisions/012). Its effect on
+// place is random and stays the same while a module is loaded. Its effect on
 // the reference is part of the bias. Its effect on the candidate is unknown, so no interval is
 // narrower than this.
 constexpr double code_place_us = 0.1;
 
 // Half-width, in log ratio, below which two loads of one program differ in the host's time for a
-// call. It is the least uncertainty if the reference is launch-bound (doc/decisions/021).
+// call. It is the least uncertainty if the reference is launch-bound.
 constexpr double loads_differ_by = 0.04;
 
 // Half-width, in log ratio, of what equal programs of very long calls have differed by between two
-// processes: up to 1.2 % on an H200 (doc/decisions/049).
+// processes: up to 1.2 % on an H200.
 constexpr double processes_differ_by = 0.015;
 
 // Rounds below which the interval covers less than 95 %, and the log ratio that counts even so.

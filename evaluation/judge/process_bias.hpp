@@ -6,8 +6,8 @@
 namespace hone {
 
 // The difference between two equal programs in two given processes, as ln(reference / candidate),
-// and half of its 95 % interval. It is due to the random places of code and data in each process
-// (doc/decisions/012).
+// and half of its 95 % interval. It is due to the random places of code and data in each
+// process.
 struct process_bias {
   double log_ratio = 0;
   double half_width = 0;
@@ -18,8 +18,8 @@ struct process_bias {
 // their data lies.
 process_bias bias_of(const case_timing& equal_programs);
 // Returns the bias of two processes that were not compared, or in too few rounds to show less than
-// 5 %: some GPUs take 1 % longer for a long call in one of them, because of where its data lies
-// (doc/decisions/049).
+// 5 %: some GPUs take 1 % longer for a long call in one of them, because of where its
+// data lies.
 process_bias unknown_bias();
 // Returns the bias if the reference is launch-bound: the host's time for a call then also differs
 // between two loads of one program in one process.

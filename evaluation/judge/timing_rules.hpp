@@ -59,7 +59,7 @@ struct timing_rules {
   double batch_ns = 6e6;    // least time of a batch
   // Least number of runs of a batch, if calls are short enough. The time of the fastest run counts:
   // other work on the machine can only make a run slower, and on a shared machine it slows most
-  // runs (doc/decisions/003).
+  // runs.
   double runs_per_batch = 5;
   std::size_t min_runs_per_batch = 1;  // even if calls are long
   std::size_t max_runs_per_batch = 64;

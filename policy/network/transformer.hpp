@@ -35,7 +35,7 @@ class decoder {
   at::Tensor logits(const decoder_weights& weights, const at::Tensor& tokens) const;
   // Returns the normalised hidden states [M, width] at `positions` [M] (int64) of `tokens` [N]
   // (int64), which head() turns into logits. `tokens` holds sequences of `lengths` tokens one after
-  // the other, without padding (doc/decisions/007). Causal and differentiable as logits().
+  // the other, without padding. Causal and differentiable as logits().
   at::Tensor hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
                        std::span<const std::int64_t> lengths, const at::Tensor& positions) const;
   // A forward pass that keeps of each layer only its input (activation checkpointing: Chen et al.

@@ -12,7 +12,7 @@ namespace hone {
 // of 8.
 bool can_use_pages(const decoder_config& config, const decoder_weights& weights);
 
-// Makes a network for a GPU (doc/decisions/037). Keys and values lie in pages, and those of a
+// Makes a network for a GPU. Keys and values lie in pages, and those of a
 // prompt are shared by its samples. Prompts are read in pieces between the tokens of others. A step
 // of decoding is a CUDA graph, recorded once for each of a few numbers of slots. Its work has a
 // separate stream. Its set_weights() throws policy_error if the

@@ -20,8 +20,8 @@ struct chat_format {
 
 // Returns the format of the chat template in a Hugging Face folder (chat_template.jinja,
 // chat_template.json, or the entry of tokenizer_config.json), a plain one if it has none. The
-// template is rendered by a Python process with the package jinja2, which comes with torch
-// (doc/decisions/036). `program` is policy/text/chat_format.py. Throws policy_error if the template
+// template is rendered by a Python process with the package jinja2, which comes with
+// torch. `program` is policy/text/chat_format.py. Throws policy_error if the template
 // is wrong or looks into messages.
 chat_format read_chat_template(const std::filesystem::path& folder,
                                const std::filesystem::path& python,

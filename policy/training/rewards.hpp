@@ -60,7 +60,7 @@ struct judged_completion {
 std::vector<double> group_rewards(const std::vector<judged_completion>& group,
                                   const reward_options& o);
 // A relative difference of speed-ups that says nothing. Measurements of a program differ by 0.2 %
-// as a rule and by 1.3 % at worst (decisions/026), and a learner has no use for finer differences.
+// as a rule and by 1.3 % at worst, and a learner has no use for finer differences.
 inline constexpr double noise_of_speedups = 0.03;
 // The same for screenings.
 inline constexpr double noise_of_screenings = 0.06;

@@ -1,4 +1,4 @@
-"""Finds out how a module's file draws its inputs and parameters (doc/decisions/011).
+"""Finds out how a module's file draws its inputs and parameters.
 
 `init_from` turns a call of a call_recording.Record into an `Init`, the `init` of a task file.
 """

@@ -120,7 +120,7 @@ def init_of_draw(call):
 def constant_of(call):
     """Returns the value that all elements of a call's result have, or None if there is none.
 
-    A scalar that is drawn uniformly counts as its mean (doc/decisions/011).
+    A scalar that is drawn uniformly counts as its mean.
     """
     if call is None:
         return None

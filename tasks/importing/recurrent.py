@@ -1,7 +1,7 @@
 """Replaces PyTorch's tracing rules for recurrent operators by faster ones.
 
 PyTorch's own rules go through every step of a sequence. The rules here give only the shapes of the
-results (doc/decisions/011).
+results.
 """
 
 import torch

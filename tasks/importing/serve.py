@@ -1,6 +1,6 @@
 """Imports modules for `hone task import`, each in a process forked from this one.
 
-This process has torch loaded and warm, which saves its start in every fork (doc/decisions/011).
+This process has torch loaded and warm, which saves its start in every fork.
 
 The first line on standard input is {"filter": a seccomp program in hexadecimal digits}, which
 confines the forked processes. The first line on standard output is {"is_ready": true}. Every

@@ -237,7 +237,7 @@ class Specification:
     def near(self, name, constant):
         """Returns the Init of a learned parameter that the file sets to one value.
 
-        Training would change that value (doc/decisions/011).
+        Training would change that value.
         """
         said = "the file sets to one value"
         if not any(said in note for note in self.importer.notes):

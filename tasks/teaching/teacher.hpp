@@ -13,7 +13,7 @@
 
 namespace hone {
 
-// The teacher: a program that writes variants of tasks by rules (decision 031). It reads the
+// The teacher: a program that writes variants of tasks by rules. It reads the
 // reference's graph and writes kernels for all operators but products and convolutions. What its
 // rules do not cover, ATen computes as in the reference, so a variant should be right by
 // construction; the judge decides.

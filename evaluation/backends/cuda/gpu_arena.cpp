@@ -5,7 +5,7 @@ namespace {
 
 // Another process maps exported memory in pages of this size only if the memory's size is a
 // multiple of it. In smaller pages, a kernel that reads and writes 2 GiB takes 1.6 times as long,
-// because its translations do not fit the TLB (doc/decisions/019).
+// because its translations do not fit the TLB.
 constexpr std::uint64_t large_page = 2ULL << 20U;
 
 std::uint64_t whole_pages(std::uint64_t bytes) {

@@ -230,7 +230,7 @@ void gpu_calibrator::replace_one_of_pair(gpu_sessions::role in, int attempt) {
 
 // Times the reference in both processes. The place of kernels' code in memory is random and stays
 // the same as long as a process lives, and a short kernel whose code is at the other end of the
-// chip takes some 0.1 us longer (doc/decisions/012).
+// chip takes some 0.1 us longer.
 pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const case_facts& facts,
                                              gpu_sessions::role in, bias_precision wanted,
                                              random_stream& random) {

@@ -18,7 +18,7 @@ namespace hone {
 
 // The processes that run programs on one GPU for its judge: three for candidates, one for
 // references, and spares that were started beforehand. A spare replaces a candidate's process that
-// has died, hung or lost its context (doc/decisions/013). Functions throw std::runtime_error if no
+// has died, hung or lost its context. Functions throw std::runtime_error if no
 // process can be started. Confined to the thread that made it.
 class gpu_processes {
  public:

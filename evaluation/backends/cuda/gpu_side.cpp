@@ -11,8 +11,8 @@ namespace {
 constexpr double max_repeats = 500;
 constexpr std::chrono::milliseconds trace_limit{5000};  // for CUPTI's own work
 // A side's offset in its arena is a random multiple of this, drawn anew with every set of
-// parameters: the memory that a short kernel happens to use changes its time by several per cent
-// (doc/decisions/012).
+// parameters: the memory that a short kernel happens to use changes its time by several
+// per cent.
 constexpr std::uint64_t offset_step = 2ULL << 20U;
 
 double unseen_ns_of(const call_clock& call) { return call.host_ns - call.event_ns; }

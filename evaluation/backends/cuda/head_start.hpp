@@ -15,7 +15,7 @@ inline constexpr std::uint32_t max_flushes = 8;  // even if one flush seems very
 // Returns the number of flushes before a timed call. Together they last 1.5 times the host's time
 // for a call, within `max_head_start_ns` and `max_flushes`, and there is at least one. One flush is
 // enough for a call of a few launches. Without more, the time of a call of many launches would
-// depend on other work of its host (doc/decisions/012). `host_ns`: the host's time for a call;
+// depend on other work of its host. `host_ns`: the host's time for a call;
 // `flush_ns`: the time of one flush; either may be 0, which means unknown.
 inline std::uint32_t flushes_ahead(double host_ns, double flush_ns) {
   constexpr double reserve = 1.5;

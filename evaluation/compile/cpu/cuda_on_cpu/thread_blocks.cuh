@@ -3,8 +3,8 @@
 namespace hone {
 
 // Index of a thread or block. The members are signed, unlike CUDA's: indices that are computed from
-// them cannot wrap around, which lets g++ vectorise across the threads of a block
-// (doc/decisions/001-kernels-on-the-cpu.md).
+// them cannot wrap around, which lets g++ vectorise across the threads of
+// a block.
 struct index3 {
   int x, y, z;
   constexpr operator uint3() const { return {(unsigned)x, (unsigned)y, (unsigned)z}; }

@@ -31,7 +31,7 @@ std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
 // Returns true for blocks with cooperative groups that name no part of libcu++. Cooperative groups
 // include libcu++, of which their own functions need little. Without it, a precompiled header has
 // 14 MB instead of 100, and a block with fp16, bf16 and cooperative groups takes a third of the
-// time (doc/decisions/010-nvrtc-forked.md).
+// time.
 bool can_do_without_libcu(const schema::NvrtcJob::Reader& job) {
   const std::string_view block = view(job.getBlock());
   for (const std::string_view need :

@@ -22,7 +22,7 @@ constexpr double error_of_two_terms = 0.7;
 constexpr double tf32_roundoff = 0x1p-11;
 // Error of a product of two numbers that are rounded to TF32: the root mean square, in roundoffs.
 constexpr double tf32_product = 0.6;
-// Winograd's algorithm for tiles of 4 (decisions/057): the error of its transforms, in roundoffs of
+// Winograd's algorithm for tiles of 4: the error of its transforms, in roundoffs of
 // the root of the sum of squares, as a root mean square over a tile, and the share of each place of
 // a tile in each dimension, which is the norm of a row of the last transform.
 constexpr double error_of_tiles = 16;

@@ -81,7 +81,7 @@ void run_synchronize(Stack& /*stack*/) {
 void run_join(Stack& /*stack*/) { launcher("use side streams").join_streams(); }
 
 // Pops (number, tensor) and pushes their difference. PyTorch subtracts from a number in one launch,
-// and TorchScript itself in two, -x and then + 1 (doc/decisions/047).
+// and TorchScript itself in two, -x and then + 1.
 void run_difference(Stack& stack) {
   const at::Tensor subtrahend = torch::jit::pop(stack).toTensor();
   const c10::Scalar minuend = torch::jit::pop(stack).toScalar();
