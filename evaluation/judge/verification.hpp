@@ -51,10 +51,11 @@ class trial {
 };
 
 // Verifies a candidate (evaluation.md section 2): every case that runs on this kind of device, two
-// rounds with `declared` contents, one with each other usable distribution and input that it changes
-// alone, a second one with `sparse` and with `weights`, and at least five in all. The inputs of the first two rounds are
-// tried at two addresses, those of later ones at one of the two. Inputs are drawn from `seed`,
-// which must have been drawn after the candidate's session was opened. Throws reference_error.
+// rounds with `declared` contents, one with each other usable distribution and input that it
+// changes alone, a second one with `sparse` and with `weights`, and at least five in all. The
+// inputs of the first two rounds are tried at two addresses, those of later ones at one of the two.
+// Inputs are drawn from `seed`, which must have been drawn after the candidate's session was
+// opened. Throws reference_error.
 verification_result verify_program(trial& candidate, std::string_view device_kind,
                                    std::uint64_t seed, const verification_limits& limits,
                                    time_budget& budget);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "evaluation/backends/cores.hpp"
+#include "evaluation/backends/cpu/cpu_device.hpp"
 
 namespace hone {
 namespace {
@@ -65,6 +66,13 @@ TEST(PlannedDevices, HaveDistinctNames) {
   ASSERT_EQ(planned.size(), 2U);
   EXPECT_EQ(planned[0].name, "simulated:a");
   EXPECT_EQ(planned[1].name, "simulated:a#1");
+}
+
+TEST(PlannedDevices, SharingTheirCoresAreOfAnotherType) {
+  const planned_device shared = plan_device("cpu", {.node = "node", .share_cores = true});
+  const std::string name(view(shared.type->getName()));
+  EXPECT_EQ(name, std::string(view(cpu_device_type()->getName())) + "-shared");
+  EXPECT_EQ(view(shared.make()->type()->getName()), name);
 }
 
 TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {

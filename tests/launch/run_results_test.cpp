@@ -39,6 +39,8 @@ TEST_F(RunResults, EndsInAReport) {
        {"config.toml", "metrics.jsonl", "trace.json", "report.txt", "pool", "checkpoints"})
     EXPECT_TRUE(std::filesystem::exists(run_folder() / kept)) << kept;
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
+  EXPECT_THAT(run_hone({"pool", "stats", "--pool", pool()}).out,
+              HasSubstr(" jobs given up when the run ended"));
 }
 
 TEST_F(RunResults, SaysThatALimitEndedTheContrastiveStage) {

@@ -21,6 +21,15 @@ using testing::HasSubstr;
 
 class RunStart : public small_run_test {};
 
+TEST_F(RunStart, RefusesAFolderThatHoldsSomethingElse) {
+  std::filesystem::create_directories(run_folder());
+  write_file(run_folder() / "thesis.tex", "text");
+  const auto ended = run();
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("holds files of something else, such as thesis.tex"));
+  EXPECT_FALSE(std::filesystem::exists(run_folder() / "lock"));
+}
+
 TEST_F(RunStart, FailsIfNoCorpusDocumentIsOk) {
   const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
   const auto ended = run(

@@ -101,6 +101,21 @@ TEST_F(cluster, ScalesAPoolByTheRunsFolderAlone) {
               HasSubstr("does not run, so there is nothing to join"));
 }
 
+TEST_F(cluster, KeepsTheNumberOfNodesWhenResumed) {
+  const auto nodes = [&] { return list_cluster(run_).pools[0].nodes.size(); };
+  start_cluster(plan_, options_);
+  scale_pool(run_, "cpus", 3, options_);
+  stop_cluster(run_, options_);
+  options_.resume = true;
+  start_cluster(plan_, options_);
+  EXPECT_EQ(nodes(), 3U);
+  stop_cluster(run_, options_);
+  plan_.pools[0].count = 1;
+  start_cluster(plan_, options_);
+  EXPECT_EQ(nodes(), 1U) << "the cluster file has another number since";
+  stop_cluster(run_, options_);
+}
+
 TEST_F(cluster, GivesIdentitiesToAHeadThatOthersCanReach) {
   plan_.head.listen = "0.0.0.0:4242";
   plan_.head.advertise = "10.0.0.1:4242";
