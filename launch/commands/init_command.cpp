@@ -66,7 +66,7 @@ std::string guide(const task& t) {
          "before it.\n"
          "  A block marked toml has settings, such as fast_math = true.\n\n"
          "One file can stand for many variants by a sweep (`hone corpus expand --help`). The rules "
-         "are in\ndoc/design.md, section 5. `hone task show` prints the task, `hone eval` "
+         "are in\ndoc/variants.md. `hone task show` prints the task, `hone eval` "
          "the speed-ups.\n";
 }
 
