@@ -20,7 +20,7 @@ tensor_spec parse_tensor(toml_view view, bool is_parameter);
 task_case parse_case(toml_view view);
 // Reads the table [tolerance] of the file into `parsed.tolerances`, which stays empty without it.
 void parse_tolerances(toml_view& view, task& parsed);
-// Reads the list `distributions` of the file into `parsed.distributions`; all four without it.
+// Reads the list `distributions` of the file into `parsed.distributions`; all without it.
 void parse_distributions(toml_view& view, task& parsed);
 
 }  // namespace hone

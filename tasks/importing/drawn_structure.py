@@ -9,6 +9,11 @@ import torch
 MOST_ELEMENTS = 1 << 22
 # Fewer elements in order, or fewer pairs of mirrored elements, may be so by chance.
 LEAST_ELEMENTS = 8
+# Places of a last dimension that are compared with each other, and rows that show their order.
+MOST_PLACES = 16
+LEAST_ROWS = 64
+# Equal pairs that independent numbers would have at least where none are seen.
+LEAST_EQUAL = 12
 
 
 def structure_of(samples):
@@ -17,7 +22,7 @@ def structure_of(samples):
     samples: the same tensor as the file makes it with different seeds, on the CPU.
     """
     first = samples[0]
-    if first.numel() < LEAST_ELEMENTS or first.numel() > MOST_ELEMENTS:
+    if first.numel() < 2 or first.numel() > MOST_ELEMENTS:
         return None
     if any(s.shape != first.shape for s in samples):
         return "its shape is drawn"
@@ -28,9 +33,11 @@ def structure_of(samples):
         return "its values are the same in every draw"
     return (
         order_in(values)
+        or order_between_in(values)
         or symmetry_in(values)
         or places_in(values, same)
         or totals_in(values)
+        or distinct_in(stacked)
         or gap_in(stacked)
     )
 
@@ -47,9 +54,30 @@ def order_in(values):
     return None
 
 
+def order_between_in(values):
+    """Looks for two places of a short last dimension of which one is never the larger, as of the
+    corners of a box."""
+    count = values.size(-1)
+    if values.dim() < 3 or not 2 <= count <= MOST_PLACES or values.dtype == torch.int8:
+        return None
+    rows = values.reshape(-1, count)
+    if rows.size(0) < LEAST_ROWS:
+        return None
+    for i in range(count):
+        for j in range(i + 1, count):
+            steps = rows[:, j] - rows[:, i]
+            if bool((steps != 0).any()) and (bool((steps >= 0).all()) or bool((steps <= 0).all())):
+                larger, smaller = (j, i) if bool((steps >= 0).all()) else (i, j)
+                return f"place {larger} of its last dimension is never below place {smaller}"
+    return None
+
+
 def symmetry_in(values):
     """Looks for symmetric matrices in the last two dimensions."""
-    if values.dim() < 3 or values.size(-1) != values.size(-2) or values.size(-1) < 4:
+    if values.dim() < 3 or values.size(-1) != values.size(-2) or values.size(-1) < 2:
+        return None
+    pairs = values[..., 0].numel() * (values.size(-1) - 1) // 2
+    if pairs < LEAST_ELEMENTS:
         return None
     mirrored = values.transpose(-1, -2)
     if torch.allclose(values, mirrored, rtol=1e-5, atol=1e-6 * float(values.abs().max())):
@@ -69,17 +97,32 @@ def places_in(values, same):
 
 
 def totals_in(values):
-    """Looks for a dimension along which values have the same sum or norm, or are all distinct."""
+    """Looks for a dimension along which values have the same sum or norm."""
     if values.dtype == torch.int8:
         return None
     for dim in range(1, values.dim()):
-        if values.size(dim) < LEAST_ELEMENTS:
+        if values.size(dim) < 2 or values.numel() // values.size(dim) < LEAST_ELEMENTS:
             continue
         scale = float(values.abs().mean()) * values.size(dim)
         for name, totals in (("sum", values.sum(dim)), ("norm", values.square().sum(dim).sqrt())):
             spread = float(totals.max() - totals.min())
             if scale > 0 and spread < 1e-4 * scale / values.size(dim) ** 0.5:
                 return f"its values have the same {name} along dimension {dim - 1}"
+    return None
+
+
+def distinct_in(samples):
+    """Looks for a dimension along which whole numbers are all distinct, as of a permutation."""
+    if samples.dtype.is_floating_point or samples.dtype == torch.bool:
+        return None
+    known = len(samples.flatten()[: 1 << 20].unique())
+    for dim in range(1, samples.dim()):
+        count = samples.size(dim)
+        expected = samples.numel() * (count - 1) / 2 / known  # equal pairs of independent numbers
+        if count < 2 or expected < LEAST_EQUAL:
+            continue
+        if bool((samples.sort(dim).values.diff(dim=dim) != 0).all()):
+            return f"its values are all distinct along dimension {dim - 1}"
     return None
 
 

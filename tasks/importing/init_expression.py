@@ -25,6 +25,8 @@ def init_from_expression(call):
     if None in leaves or len({id(leaf) for leaf in leaves}) > 1:
         return None
     drawn = leaves[0] if leaves else None
+    if drawn is None and leaves_of(call, [], with_scalars=True):
+        return None  # of scalar draws alone
     if drawn is not None and drawn.shape != call.shape:
         return None
     base = Init("constant", 0.0) if drawn is None else init_of_draw(drawn)
@@ -78,7 +80,7 @@ class RecordedExpression:
         """Returns a call as an expression; see text_of."""
         if call.name in ("copy_",):
             return self.show(call.args[1])
-        level = None if self.varies(call) else constant_of(call)
+        level = None if self.varies(call) else constant_of(call, means=True)
         if level is not None:
             shape = ", ".join(self.extents.get(n, str(n)) for n in call.shape)
             return f"torch.full([{shape}], {number(level)}, dtype={call.dtype})"

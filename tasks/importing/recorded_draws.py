@@ -50,16 +50,37 @@ def replaces(call):
     )
 
 
-def leaves_of(call, found, seen=None):
+# Operators whose result holds whatever was in its memory.
+UNWRITTEN = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "empty_permuted",
+    "new_empty",
+    "new_empty_strided",
+}
+
+
+def is_unwritten(call):
+    """Returns True if a call's result was never given values."""
+    while call is not None and is_passed_on(call) and call.name != "copy_":
+        call = call.args[0]
+    return call is not None and call.name in UNWRITTEN
+
+
+def leaves_of(call, found, seen=None, with_scalars=False):
     """Appends to `found`, and returns, the draws that a call's values depend on.
 
-    Appends None for a tensor of unknown origin.
+    Appends None for a tensor of unknown origin. Scalars that count as their mean (constant_of)
+    are draws only `with_scalars`.
     """
     seen = set() if seen is None else seen
-    if call is None:
+    if call is None or call.name in UNWRITTEN:
         found.append(None)
         return found
-    if id(call) in seen or (call.shape == () and constant_of(call) is not None):
+    if id(call) in seen or (
+        not with_scalars and call.shape == () and constant_of(call, means=True) is not None
+    ):
         return found
     seen.add(id(call))
     if is_draw(call):
@@ -70,7 +91,7 @@ def leaves_of(call, found, seen=None):
         is_leaf=lambda v: isinstance(v, Call),
     ):
         if isinstance(argument, Call):
-            leaves_of(argument, found, seen)
+            leaves_of(argument, found, seen, with_scalars)
     if any(
         a is None and t.startswith("Tensor")
         for a, t in zip(call.args, [str(s.type) for s in call.target._schema.arguments])
@@ -117,15 +138,16 @@ def init_of_draw(call):
     return None
 
 
-def constant_of(call):
+def constant_of(call, means=False):
     """Returns the value that all elements of a call's result have, or None if there is none.
 
-    A scalar that is drawn uniformly counts as its mean.
+    With `means`, a scalar that is drawn uniformly counts as its mean: in an expression over
+    another draw, all elements share this number.
     """
     if call is None:
         return None
-    if call.shape == () and is_draw(call):  # all elements of later results share this number
-        init = init_of_draw(call)
+    if call.shape == () and is_draw(call):
+        init = init_of_draw(call) if means else None
         return (
             (init.a + init.b) / 2
             if init is not None and init.of == "uniform" and not init.expr
@@ -149,14 +171,14 @@ def constant_of(call):
         "_unsafe_view",
         "reshape",
     ):
-        return constant_of(call.args[0])
+        return constant_of(call.args[0], means)
     if (
         call.name in ("mul", "add", "div", "sub")
         and len(call.args) == 2
         and isinstance(call.args[0], Call)
         and isinstance(call.args[1], (int, float))
     ):
-        first = constant_of(call.args[0])
+        first = constant_of(call.args[0], means)
         return None if first is None else affine(call.name, first, 0.0, call.args[1])[0]
     return None
 

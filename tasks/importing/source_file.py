@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 import types
+from unittest import mock
 
 import torch
 from any_device import AnyDevice
@@ -139,6 +140,8 @@ class SourceFile:
                 f"it imports {error.name}, which is not installed "
                 "(HONE_PYTHON names another Python)"
             ) from None
+        except Failure:
+            raise
         except Exception as error:
             raise Failure(f"running the file fails: {reason(error, path)}") from None
         self.names = module.__dict__
@@ -171,10 +174,9 @@ class SourceFile:
                 raise Failure(f"{what} needs {TOO_MUCH_MEMORY}") from None
             raise Failure(f"{what} fails: {reason(error, self.path)}") from None
 
-    def model(self, device):
+    def model(self, device, seed=1):
         """Makes a Model in eval mode. Raises Failure if it is not a torch.nn.Module."""
-        with torch.device(device), AnyDevice():
-            torch.manual_seed(1)
+        with torch.device(device), AnyDevice(), keeping_seed(seed):
             given = self.names["get_init_inputs"]()
             given = (
                 []
@@ -200,8 +202,7 @@ class SourceFile:
 
     def inputs(self, device, seed=1):
         """Returns the arguments of forward as a list; its tensors are on the given device."""
-        with torch.device(device), AnyDevice():
-            torch.manual_seed(seed)
+        with torch.device(device), AnyDevice(), keeping_seed(seed):
             given = self.names["get_inputs"]()
             if isinstance(given, dict):
                 given = self.in_order(given)
@@ -237,6 +238,17 @@ class SourceFile:
                 if device == "cpu":
                     raise
         return None
+
+
+@contextlib.contextmanager
+def keeping_seed(seed):
+    """Seeds torch. Seeds other than 1, the file's own draw, stay whatever the file sets."""
+    torch.manual_seed(seed)
+    if seed == 1:
+        yield
+        return
+    with mock.patch.object(torch, "manual_seed", lambda _: torch.default_generator):
+        yield
 
 
 def tensors_of(values):

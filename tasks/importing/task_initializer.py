@@ -1,8 +1,13 @@
 """The `init` of a task's tensor: its text, its draws, and the one that fits given values."""
 
+import math
+
 import torch
 from toml_strings import quoted
 from torchscript_text import Unprintable, runnable
+
+# Draws of the other sign that a fitted distribution has at least if none are seen by rule.
+LEAST_OF_OTHER_SIGN = 4
 
 
 class Init:
@@ -64,8 +69,8 @@ class Init:
 
 def plain(value):
     """Returns a number, or a size's name, as it is written in a task file's `init`."""
-    if isinstance(value, str):
-        return value
+    if isinstance(value, (str, int)):
+        return str(value)
     return (
         repr(int(value))
         if float(value).is_integer() and abs(value) < 2**53
@@ -100,4 +105,9 @@ def measured_init(tensor):
     kurtosis = ((values - mean) ** 4).mean().item() / max(spread**4, 1e-300)
     if kurtosis < 2.1 and values.numel() >= 64:
         return Init("uniform", float(f"{low:.4g}"), float(f"{high:.4g}"))
-    return Init("normal", float(f"{mean:.4g}"), float(f"{spread:.4g}"))
+    fitted = Init("normal", float(f"{mean:.4g}"), float(f"{spread:.4g}"))
+    # Numbers of one sign keep it if draws of the distribution would not.
+    beyond = values.numel() * 0.5 * math.erfc(abs(mean) / max(spread, 1e-300) / math.sqrt(2))
+    if beyond >= LEAST_OF_OTHER_SIGN and (low >= 0 or high <= 0):
+        fitted.expr = "torch.abs(x)" if low >= 0 else "-torch.abs(x)"
+    return fitted

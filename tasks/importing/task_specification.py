@@ -8,14 +8,16 @@ from drawing import init_from
 from drawn_structure import structure_of
 from graph_sizes import fixed
 from module_tensors import loose_tensors, named_tensors
-from recorded_draws import leaves_of
+from recorded_draws import is_unwritten, leaves_of
 from source_file import Failure, bytes_of, require_type, tensors_of
 from task_dtypes import is_integer
 from task_initializer import Init, measured_init
 from torchscript_text import Unprintable
 
-# Draws of the file's inputs that are compared to find what holds in all of them.
-SAMPLES = 4
+# Draws of the file's tensors that are compared to find what holds in all of them: of large ones,
+# and of those with at most SMALL_BYTES.
+SAMPLES, SAMPLES_OF_SMALL = 4, 32
+SMALL_BYTES = 1 << 20
 # Limit on the bytes of a task's data file.
 DATA_BYTES = 64 << 20
 
@@ -41,18 +43,38 @@ class Specification:
     @functools.cached_property
     def samples(self):
         """Returns the file's inputs for several seeds by name, as far as they can be made."""
-        im, samples = self.importer, {}
+        im = self.importer
         names = list(im.reference.inputs.values())
-        if not im.is_real:
+
+        def make(seed):
+            with im.source.doing("making the inputs"):
+                return dict(zip(names, tensors_of(im.source.inputs("cpu", seed))))
+
+        return self.drawn_again(make)
+
+    @functools.cached_property
+    def model_samples(self):
+        """Returns the module's parameters and buffers for several seeds by name, likewise."""
+
+        def make(seed):
+            with self.importer.source.doing("making the Model"):
+                return named_tensors(self.importer.source.model("cpu", seed))
+
+        return self.drawn_again(make)
+
+    def drawn_again(self, make):
+        """Returns tensors by name for several seeds. make: a function that makes them of a seed."""
+        if not self.importer.is_real:
             return {}
-        for seed in range(1, SAMPLES + 1):
-            try:
-                with im.source.doing("making the inputs"):
-                    tensors = tensors_of(im.source.inputs("cpu", seed))
-            except Failure:
-                return {}
-            for name, tensor in zip(names, tensors):
-                samples.setdefault(name, []).append(tensor)
+        samples = {}
+        try:
+            first = make(1)
+            count = SAMPLES_OF_SMALL if bytes_of(first.values()) <= SMALL_BYTES else SAMPLES
+            for seed in range(1, count + 1):
+                for name, tensor in (first if seed == 1 else make(seed)).items():
+                    samples.setdefault(name, []).append(tensor.detach())
+        except Failure:
+            return {}
         return samples
 
     def specify_inputs(self):
@@ -120,18 +142,45 @@ class Specification:
         im = self.importer
         self.targets = {s.arg.name: s.target for s in im.program.graph_signature.input_specs}
         self.drawn = loose_tensors(im.drawn_model) | named_tensors(im.drawn_model)
+        self.require_separate_memory()
+        self.unregistered = []
         self.parameters = [
             self.parameter_spec(node, name) for node, name in im.reference.parameters.items()
         ]
+        if self.unregistered:
+            im.notes.append(
+                f"not registered as parameters or buffers: {', '.join(self.unregistered)}; the "
+                "task keeps the values of the file's run"
+            )
         if bytes_of(self.data.values()) > DATA_BYTES:
             raise Failure(
                 f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the "
                 f"{DATA_BYTES >> 20} MiB that a task may carry"
             )
 
+    def require_separate_memory(self):
+        """Raises Failure if a tensor of the task is a view of a learned parameter's memory."""
+        im = self.importer
+        learned = [
+            (name, t) for name, t in im.model.named_parameters() if not t.is_meta and t.numel() > 0
+        ]
+        for node, name in im.reference.parameters.items():
+            tensor = im.constants[node]
+            for other, parameter in learned:
+                if tensor is not parameter and overlap(tensor, parameter):
+                    raise Failure(
+                        f"{name} is a view of the parameter {other}, and a task would draw the "
+                        "two independently; make the view in forward()"
+                    )
+
     def init_of(self, name, recorded, tensor):
         """Returns the Init of an input: as recorded, else as measured, else a default one."""
-        init = init_from(self.importer.input_record.look_up(recorded), tensor.dtype)
+        call = self.importer.input_record.look_up(recorded)
+        if is_unwritten(call) and tensor.numel() > 0:
+            raise Failure(f"{name}: nothing is written to its memory (torch.empty)")
+        init = init_from(call, tensor.dtype)
+        if init is not None and init.of == "constant" and not init.expr:
+            init = exact_constant(init, tensor)
         if init is not None and not self.is_drawable(init, tensor):
             init = None
         if init is None and tensor.device.type == "meta":
@@ -176,7 +225,11 @@ class Specification:
         except Unprintable as error:
             raise Failure(f"{name}: {error}") from None
         samples = self.samples.get(name)
-        found = structure_of(samples) if samples and init.of != "constant" else None
+        found = None
+        if samples and init.of != "constant":
+            found = structure_of(samples)
+        elif samples and any(not torch.equal(one, samples[0]) for one in samples):
+            found = "all its elements are one number, which is drawn"
         if found is not None:
             raise Failure(
                 f"{name}: {found}, and how the file draws it cannot be followed; make it from one "
@@ -189,6 +242,14 @@ class Specification:
             )
         return init
 
+    def as_data(self, name, spec, why):
+        """Returns a parameter's specification with its values of the file's run, which stay."""
+        self.importer.notes.append(
+            f"{name}: {why}; it keeps the values of the file's run in every call"
+        )
+        self.data[name] = self.importer.constants[spec["node"]]
+        return spec | {"data": self.importer.name + ".safetensors", "fixed": True}
+
     def parameter_spec(self, node, name):
         """Returns a parameter's name, shape, type, and its Init or its data file.
 
@@ -196,14 +257,13 @@ class Specification:
         """
         tensor = self.importer.constants[node]
         require_type(name, tensor)
-        spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
+        spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype, "node": node}
         spec["fixed"] = node in self.importer.made_in_forward
         recorded = self.drawn.get(self.targets[node])
-        init = (
-            None
-            if recorded is None
-            else init_from(self.importer.model_record.look_up(recorded), tensor.dtype)
-        )
+        call = None if recorded is None else self.importer.model_record.look_up(recorded)
+        if is_unwritten(call) and tensor.numel() > 0:
+            raise Failure(f"{name}: nothing is written to its memory (torch.empty)")
+        init = None if call is None else init_from(call, tensor.dtype)
         is_deterministic = init is not None and init.of == "constant"
         if is_deterministic and not init.expr and is_drawn_exactly(init.a, tensor):
             is_learned = isinstance(tensor, torch.nn.Parameter) or self.targets[node].endswith(
@@ -223,6 +283,8 @@ class Specification:
             level = first.item() if tensor.numel() else 0
             if bool((tensor == level).all()) and is_drawn_exactly(level, tensor):
                 return spec | {"init": Init("constant", float(level))}
+            if recorded is None and tensor.dtype.is_floating_point and not spec["fixed"]:
+                self.unregistered.append(name)
             self.data[name] = tensor
             return spec | {"data": self.importer.name + ".safetensors"}
         if init is not None and self.is_drawable(init, tensor):
@@ -232,6 +294,10 @@ class Specification:
                 f"{name}: how it is initialised cannot be followed, and it is too large to be made "
                 "here"
             )
+        samples = self.model_samples.get(self.targets[node])
+        found = structure_of(samples) if samples else None
+        if found is not None:
+            return self.as_data(name, spec, f"{found}, and how it is made cannot be followed")
         return spec | {"init": self.measured(name, tensor)}
 
     def near(self, name, constant):
@@ -285,6 +351,28 @@ class Specification:
                     f"{spec['name']} cannot be drawn as {spec['init'].text()}: {str(error)[:200]}"
                 ) from None
         return tensors
+
+
+def overlap(one, other):
+    """Returns True if two tensors in memory may share elements."""
+    if one.is_meta or one.numel() == 0:
+        return False
+    (first, last), (begin, end) = span_of(one), span_of(other)
+    return first < end and begin < last
+
+
+def span_of(tensor):
+    """Returns the first address of a tensor's elements, and the one behind the last."""
+    steps = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), tensor.data_ptr() + (steps + 1) * tensor.element_size()
+
+
+def exact_constant(init, tensor):
+    """Returns the Init of a tensor of one value, in the digits of its type."""
+    if is_drawn_exactly(init.a, tensor):
+        return init
+    level = tensor.reshape(-1)[0].item() if not tensor.is_meta and tensor.numel() else init.a
+    return Init("constant", 0.0, expr=f"torch.full_like(x, {level!r}, dtype={tensor.dtype})")
 
 
 def is_drawn_exactly(level, tensor):

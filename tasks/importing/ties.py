@@ -4,7 +4,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # Operators that return places of values.
-PLACES = {"sort", "argsort", "topk", "kthvalue", "mode"}
+PLACES = {"sort", "argsort", "topk", "kthvalue", "mode", "argmax", "argmin", "median", "nanmedian"}
+# Operators that write values to places, the last one of several if they do not add up.
+WRITES = {"scatter", "scatter_", "index_copy", "index_copy_", "index_put", "index_put_"}
 # Operators that round, and the fraction at which their results jump.
 ROUNDINGS = {"round": 0.5, "floor": 0.0, "ceil": 0.0, "trunc": 0.0, "floor_divide": 0.0}
 # Data that lie on a grid have a large share of values at a jump, other data have next to none.
@@ -20,12 +22,14 @@ class TieWatch(TorchDispatchMode):
     """Watches the operators that run.
 
     equal: the names of operators that met equal values.
+    overwritten: the names of operators that wrote several values to one place.
     jumps: the names of operators that rounded many values at a jump, with the largest share.
     """
 
     def __init__(self):
         super().__init__()
         self.equal = set()
+        self.overwritten = set()
         self.jumps = {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -38,12 +42,34 @@ class TieWatch(TorchDispatchMode):
             given = dict(zip(names, args)) | kwargs
             if name in PLACES:
                 self.watch_order(name, values.detach(), given)
+            elif name in WRITES:
+                self.watch_writes(name, given)
             elif name in ROUNDINGS and values.is_floating_point():
                 self.watch_rounding(name, values.detach(), given)
         return func(*args, **kwargs)
 
+    def watch_writes(self, name, given):
+        places = given.get("index", given.get("indices"))
+        if given.get("accumulate") or given.get("reduce") is not None:
+            return
+        if isinstance(places, torch.Tensor):
+            ordered = places.sort(given["dim"] if places.dim() > 1 else 0).values
+            repeats = ordered.diff(dim=given["dim"] if places.dim() > 1 else 0) == 0
+        else:
+            given_places = [p for p in places if p is not None]
+            if not given_places or any(p.dtype == torch.bool for p in given_places):
+                return
+            flat = torch.stack([p.flatten() for p in torch.broadcast_tensors(*given_places)])
+            repeats = torch.tensor([flat.size(1) > flat.unique(dim=1).size(1)])
+        if repeats.numel() > 0 and bool(repeats.any()):
+            self.overwritten.add(name.removesuffix("_"))
+
     def watch_order(self, name, values, given):
+        if name in ("median", "nanmedian") and "dim" not in given:
+            return  # values alone
         dim = given.get("dim", -1)
+        if dim is None or (dim == -1 and name in ("argmax", "argmin") and "dim" not in given):
+            dim, values = 0, values.flatten()
         if isinstance(dim, int) and not given.get("stable"):
             ordered = values.sort(dim).values
             if ordered.size(dim) > 1 and bool((ordered.diff(dim=dim) == 0).any()):
@@ -73,6 +99,12 @@ class TieWatch(TorchDispatchMode):
             notes.append(
                 f"results depend on the order of equal values ({', '.join(sorted(self.equal))}): a "
                 "program that puts them in another order than PyTorch on the CPU is wrong_result"
+            )
+        if self.overwritten:
+            notes.append(
+                f"{', '.join(sorted(self.overwritten))} writes several values to one place: which "
+                "one stays is not defined on a GPU, and a program that keeps another is "
+                "wrong_result"
             )
         for name, share in sorted(self.jumps.items()):
             notes.append(

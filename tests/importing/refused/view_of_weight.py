@@ -1,0 +1,20 @@
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(24, 32))
+        self.turned = [self.weight.detach().t()]
+
+    def forward(self, x):
+        return x @ self.weight @ self.turned[0]
+
+
+def get_inputs():
+    return [torch.randn(16, 24)]
+
+
+def get_init_inputs():
+    return []
