@@ -161,17 +161,24 @@ class Specification:
     def require_separate_memory(self):
         """Raises Failure if a tensor of the task is a view of a learned parameter's memory."""
         im = self.importer
-        learned = [
-            (name, t) for name, t in im.model.named_parameters() if not t.is_meta and t.numel() > 0
-        ]
+        tensors = {id(t): (name, t, True) for name, t in im.model.named_parameters()}
         for node, name in im.reference.parameters.items():
-            tensor = im.constants[node]
-            for other, parameter in learned:
-                if tensor is not parameter and overlap(tensor, parameter):
-                    raise Failure(
-                        f"{name} is a view of the parameter {other}, and a task would draw the "
-                        "two independently; make the view in forward()"
-                    )
+            tensors.setdefault(id(im.constants[node]), (name, im.constants[node], False))
+        spans = sorted(
+            (*span_of(t), name, is_learned)
+            for name, t, is_learned in tensors.values()
+            if not t.is_meta and t.numel() > 0
+        )
+        furthest = {True: (0, ""), False: (0, "")}  # of learned parameters, of all tensors
+        for begin, end, name, is_learned in spans:
+            other_end, other = furthest[not is_learned]
+            if begin < other_end:
+                raise Failure(
+                    f"{name} and {other} are views of the same memory, and a task would draw them "
+                    "independently; make the view in forward()"
+                )
+            for kind in {is_learned, False}:
+                furthest[kind] = max(furthest[kind], (end, name))
 
     def init_of(self, name, recorded, tensor):
         """Returns the Init of an input: as recorded, else as measured, else a default one."""
@@ -351,14 +358,6 @@ class Specification:
                     f"{spec['name']} cannot be drawn as {spec['init'].text()}: {str(error)[:200]}"
                 ) from None
         return tensors
-
-
-def overlap(one, other):
-    """Returns True if two tensors in memory may share elements."""
-    if one.is_meta or one.numel() == 0:
-        return False
-    (first, last), (begin, end) = span_of(one), span_of(other)
-    return first < end and begin < last
 
 
 def span_of(tensor):

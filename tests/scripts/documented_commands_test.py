@@ -143,6 +143,11 @@ class DocumentedCommands(unittest.TestCase):
                     for made in ("mine", "results"):
                         shutil.rmtree(at / made, ignore_errors=True)
                 ended = self.run_in(at, text)
+                # On a machine with other work, a timing may not settle.
+                for _ in range(2):
+                    if ended.returncode == 0 or ": unstable" not in ended.stdout:
+                        break
+                    ended = self.run_in(at, text)
                 self.assertEqual(
                     ended.returncode, 0, (str(source), text, ended.stdout, ended.stderr)
                 )
