@@ -36,8 +36,8 @@ def has_result(draw, call, notes):
         return True
     noise = [
         i
-        for i, (mine, theirs, *runs) in enumerate(zip(own, other, own, exact, other_exact), 1)
-        if not torch.equal(mine, theirs) and is_rounding_error(*runs)
+        for i, (a, b, *runs) in enumerate(zip(own, other, exact, other_exact), 1)
+        if not torch.equal(a, b) and is_rounding_error(a, *runs)
     ]
     if noise:
         which = "outputs are" if len(noise) == len(own) else f"output {noise[0]} is"

@@ -183,8 +183,7 @@ class Specification:
     def init_of(self, name, recorded, tensor):
         """Returns the Init of an input: as recorded, else as measured, else a default one."""
         call = self.importer.input_record.look_up(recorded)
-        if is_unwritten(call) and tensor.numel() > 0:
-            raise Failure(f"{name}: nothing is written to its memory (torch.empty)")
+        require_written(name, call, tensor)
         init = init_from(call, tensor.dtype)
         if init is not None and init.of == "constant" and not init.expr:
             init = exact_constant(init, tensor)
@@ -201,7 +200,7 @@ class Specification:
                 else Init("integers", 0, 2)
             )
         if init is None:
-            init = self.measured(name, tensor)
+            init = self.measured(name, tensor, self.samples.get(name))
         return init
 
     def is_drawable(self, init, tensor):
@@ -222,16 +221,16 @@ class Specification:
         except Exception:
             return False
 
-    def measured(self, name, tensor):
+    def measured(self, name, tensor, samples=None):
         """Returns the Init that fits a tensor's values, and adds a note that it was measured.
 
+        samples: the tensor as the file makes it with different seeds, if they are to be compared.
         Raises Failure if something holds between the elements, which independent draws would lose.
         """
         try:
             init = measured_init(tensor)
         except Unprintable as error:
             raise Failure(f"{name}: {error}") from None
-        samples = self.samples.get(name)
         found = None
         if samples and init.of != "constant":
             found = structure_of(samples)
@@ -249,13 +248,10 @@ class Specification:
             )
         return init
 
-    def as_data(self, name, spec, why):
-        """Returns a parameter's specification with its values of the file's run, which stay."""
-        self.importer.notes.append(
-            f"{name}: {why}; it keeps the values of the file's run in every call"
-        )
-        self.data[name] = self.importer.constants[spec["node"]]
-        return spec | {"data": self.importer.name + ".safetensors", "fixed": True}
+    def as_data(self, name, spec, tensor):
+        """Returns a parameter's specification with its values in the data file."""
+        self.data[name] = tensor
+        return spec | {"data": self.importer.name + ".safetensors"}
 
     def parameter_spec(self, node, name):
         """Returns a parameter's name, shape, type, and its Init or its data file.
@@ -264,12 +260,11 @@ class Specification:
         """
         tensor = self.importer.constants[node]
         require_type(name, tensor)
-        spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype, "node": node}
+        spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
         spec["fixed"] = node in self.importer.made_in_forward
         recorded = self.drawn.get(self.targets[node])
         call = None if recorded is None else self.importer.model_record.look_up(recorded)
-        if is_unwritten(call) and tensor.numel() > 0:
-            raise Failure(f"{name}: nothing is written to its memory (torch.empty)")
+        require_written(name, call, tensor)
         init = None if call is None else init_from(call, tensor.dtype)
         is_deterministic = init is not None and init.of == "constant"
         if is_deterministic and not init.expr and is_drawn_exactly(init.a, tensor):
@@ -292,8 +287,7 @@ class Specification:
                 return spec | {"init": Init("constant", float(level))}
             if recorded is None and tensor.dtype.is_floating_point and not spec["fixed"]:
                 self.unregistered.append(name)
-            self.data[name] = tensor
-            return spec | {"data": self.importer.name + ".safetensors"}
+            return self.as_data(name, spec, tensor)
         if init is not None and self.is_drawable(init, tensor):
             return spec | {"init": init}
         if tensor.device.type == "meta":
@@ -304,7 +298,11 @@ class Specification:
         samples = self.model_samples.get(self.targets[node])
         found = structure_of(samples) if samples else None
         if found is not None:
-            return self.as_data(name, spec, f"{found}, and how it is made cannot be followed")
+            self.importer.notes.append(
+                f"{name}: {found}, and how it is made cannot be followed; it keeps the values of "
+                "the file's run in every call"
+            )
+            return self.as_data(name, spec | {"fixed": True}, tensor)
         return spec | {"init": self.measured(name, tensor)}
 
     def near(self, name, constant):
@@ -358,6 +356,12 @@ class Specification:
                     f"{spec['name']} cannot be drawn as {spec['init'].text()}: {str(error)[:200]}"
                 ) from None
         return tensors
+
+
+def require_written(name, call, tensor):
+    """Raises Failure if the recorded call leaves a tensor's memory as it is."""
+    if is_unwritten(call) and tensor.numel() > 0:
+        raise Failure(f"{name}: nothing is written to its memory (torch.empty)")
 
 
 def span_of(tensor):

@@ -53,22 +53,22 @@ class TieWatch(TorchDispatchMode):
         if given.get("accumulate") or given.get("reduce") is not None:
             return
         if isinstance(places, torch.Tensor):
-            ordered = places.sort(given["dim"] if places.dim() > 1 else 0).values
-            repeats = ordered.diff(dim=given["dim"] if places.dim() > 1 else 0) == 0
+            dim = given["dim"] if places.dim() > 1 else 0
+            repeats = bool((places.sort(dim).values.diff(dim=dim) == 0).any())
         else:
-            given_places = [p for p in places if p is not None]
-            if not given_places or any(p.dtype == torch.bool for p in given_places):
+            places = [p for p in places if p is not None]
+            if not places or any(p.dtype == torch.bool for p in places):
                 return
-            flat = torch.stack([p.flatten() for p in torch.broadcast_tensors(*given_places)])
-            repeats = torch.tensor([flat.size(1) > flat.unique(dim=1).size(1)])
-        if repeats.numel() > 0 and bool(repeats.any()):
+            flat = torch.stack([p.flatten() for p in torch.broadcast_tensors(*places)])
+            repeats = flat.size(1) > flat.unique(dim=1).size(1)
+        if repeats:
             self.overwritten.add(name.removesuffix("_"))
 
     def watch_order(self, name, values, given):
         if name in ("median", "nanmedian") and "dim" not in given:
             return  # values alone
-        dim = given.get("dim", -1)
-        if dim is None or (dim == -1 and name in ("argmax", "argmin") and "dim" not in given):
+        dim = given.get("dim", None if name in ("argmax", "argmin") else -1)
+        if dim is None:
             dim, values = 0, values.flatten()
         if isinstance(dim, int) and not given.get("stable"):
             ordered = values.sort(dim).values
