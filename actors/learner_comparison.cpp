@@ -1,4 +1,4 @@
-// What the learner has the policy write for: validations while it trains, and the comparison.
+// The learner's requests for samples that are not trained on: validations and the comparison.
 #include "actors/learner.hpp"
 #include "actors/timeouts.hpp"
 #include "policy/training/validation.hpp"

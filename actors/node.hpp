@@ -41,15 +41,15 @@ struct node_options {
   device_kinds kinds_of_scores;  // of the devices that the pool's scores are from
   generation_plan generation;    // of a joined node; the first one's generators are the run's
   std::string configuration;     // of the run, as TOML
-  // What a joined node needs to run generators, except the number of the first one; empty: it may
-  // have none.
+  // Settings with which a joined node runs generators, except the number of the first one; empty:
+  // it may have none.
   generator_setup_record setup;
   // Called when a joined node brings the first device of a type.
   std::function<void(const std::string& device_type)> on_new_type;
   std::function<void(const std::string&)> log;
 };
 
-// What a node that may join gets.
+// The head's reply to a node that may join.
 using join_answer = caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor,
                                 pool_actor, std::vector<task_record>, std::string>;
 

@@ -167,7 +167,7 @@ std::uint64_t pool_state::number_of_generator(const caf::actor& generator) {
   return entry->second;
 }
 
-// What it was writing will not come: others write in its place.
+// The samples that it was writing are lost: other generators write them.
 void pool_state::lose_generator(const caf::actor_addr& generator) {
   const auto found = generators.find(generator);
   if (found == generators.end()) return;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t last_attempt = 3;
 constexpr std::uint32_t most_lost_nodes = 5;
-// What a worker serves that takes jobs of all device types.
+// The device type of a worker that takes jobs of all types.
 constexpr std::string_view every_type = "*";
 
 }  // namespace

@@ -40,7 +40,7 @@ namespace fs = std::filesystem;
 using steady = std::chrono::steady_clock;
 
 constexpr int processes = 4;
-// What a device takes for a variant: a thousand of them judge 20,000 a second.
+// Time of a device for a variant: a thousand devices judge 20,000 variants a second.
 constexpr std::int64_t device_us = 50'000;
 
 // ---- nodes

@@ -140,7 +140,7 @@ void measure_against_itself(testing_support::evaluator& judge, const task& t, in
 int run(int repetitions, int measurements, const std::string& filter,
         const std::filesystem::path& configs) {
   const reserved_core core = reserve_cores(1, false).front();
-  const busy_core beside;
+  const busy_core neighbor;
   const auto device = make_cpu_device({.core = core, .node = "benchmark"});
   testing_support::evaluator judge(*device);
   // Without a filter: the first document of every fourth file, which includes all tasks.

@@ -6,7 +6,7 @@
 
 namespace hone::benchmark {
 
-// What the benchmarks of the pool put into it.
+// Records that the benchmarks of the pool insert.
 
 inline constexpr unsigned group_size = 16;
 

@@ -241,7 +241,7 @@ void write_checkpoint(const std::filesystem::path& folder) {
       .write(reinterpret_cast<const char*>(bytes.data()), checkpoint_bytes);
 }
 
-// What the processes that copy have in common.
+// Settings that all copying processes share.
 struct copy_totals {
   std::atomic<int> complete = 0;
   std::atomic<std::uint64_t> bytes_of_nodes = 0;
@@ -305,13 +305,13 @@ struct identities {
 };
 
 // Measures while other work runs. Receives the measurement's name and the other work.
-using beside_function = std::function<void(const std::string&, const std::function<void()>&)>;
+using loaded_function = std::function<void(const std::string&, const std::function<void()>&)>;
 
-void measure_beside_copies(int nodes, const network_address& at, const identities& of,
-                           const std::filesystem::path& folder, const beside_function& beside) {
+void measure_during_copies(int nodes, const network_address& at, const identities& of,
+                           const std::filesystem::path& folder, const loaded_function& under_load) {
   for (const char* time : {"the head hashes it first", "again", "once more"}) {
-    beside(std::to_string(nodes) + " copies at once, " + time,
-           [&] { copy_in_processes(nodes, at, of.node, folder / time); });
+    under_load(std::to_string(nodes) + " copies at once, " + time,
+               [&] { copy_in_processes(nodes, at, of.node, folder / time); });
     std::filesystem::remove_all(folder / time);
   }
 }
@@ -345,7 +345,7 @@ int run(const std::string& mode) {
   const caf::actor echo = basp_link(system).open(
       connect_to(at, says, is_plain ? "" : of.node, milliseconds(5000)), milliseconds(5000));
   caf::scoped_actor self(system);
-  const auto beside = [&](const std::string& what, const std::function<void()>& work) {
+  const auto under_load = [&](const std::string& what, const std::function<void()>& work) {
     std::atomic<bool> is_done = false;
     std::thread other([&] {
       work();
@@ -355,20 +355,20 @@ int run(const std::string& mode) {
     other.join();
   };
   const auto wait = [] { std::this_thread::sleep_for(std::chrono::seconds(3)); };
-  beside("quiet", wait);
+  under_load("quiet", wait);
   if (has_files) {
-    measure_beside_copies(mode == "files" ? few_nodes : many_nodes, at, of, folder, beside);
+    measure_during_copies(mode == "files" ? few_nodes : many_nodes, at, of, folder, under_load);
   } else {
-    beside("10,000 connections of random bytes", [&] { send_random_bytes(at, 10000); });
+    under_load("10,000 connections of random bytes", [&] { send_random_bytes(at, 10000); });
     std::vector<std::unique_ptr<channel>> held;
-    beside("1,000 connections that say nothing", [&] {
+    under_load("1,000 connections that say nothing", [&] {
       stay_silent(at, held);
       wait();
     });
     held.clear();
-    beside("handshakes with a foreign certificate",
-           [&] { show_foreign_certificates(at, of.foreign); });
-    beside("quiet again", wait);
+    under_load("handshakes with a foreign certificate",
+               [&] { show_foreign_certificates(at, of.foreign); });
+    under_load("quiet again", wait);
   }
   return end();
 }

@@ -203,7 +203,7 @@ def main():
     parser.add_argument(
         "--own-stream",
         action="store_true",
-        help="use a stream of its own, as Hone does, and not the default one",
+        help="use a separate stream, as Hone does, and not the default stream",
     )
     parser.add_argument("modules", nargs="+", type=pathlib.Path)
     options = parser.parse_args()

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-// What a process uses, as /proc tells it.
+// Resources that a process uses, from /proc.
 namespace hone {
 
 inline double resident_bytes(pid_t process) {

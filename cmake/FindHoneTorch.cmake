@@ -37,7 +37,7 @@ if(HoneTorch_FOUND AND NOT TARGET hone::torch_cpu)
     "${HONE_TORCH}/include"
     "${HONE_TORCH}/include/torch/csrc/api/include")
   target_link_libraries(hone_torch_cpu INTERFACE "${HONE_TORCH_CPU_LIBRARY}" "${HONE_C10_LIBRARY}")
-  # The libtorch_cpu of the CUDA wheel needs cudart and CUPTI. They lie beside it, and its own RPATH
+  # The libtorch_cpu of the CUDA wheel needs cudart and CUPTI. They are next to it, and its RPATH
   # finds them at run time, so the linker may leave their symbols undefined.
   target_link_options(hone_torch_cpu INTERFACE
     "-Wl,-rpath,${HONE_TORCH}/lib"

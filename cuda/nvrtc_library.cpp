@@ -102,7 +102,7 @@ nvrtc_library::nvrtc_library() {
   folder_ = fs::canonical(where.dli_fname).parent_path();
   includes_ = find_includes(folder_);
   if (includes_.empty())
-    throw std::runtime_error("CUDA's headers are not beside NVRTC in " + folder_ +
+    throw std::runtime_error("CUDA's headers are not next to NVRTC in " + folder_ +
                              " (set HONE_CUDA to the toolkit's folder)");
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "network/address.hpp"
@@ -79,6 +81,28 @@ void check_stages(const configuration& c, const Refuse& refuse) {
     refuse("node.baselines", "is false, and the reward depends on the fastest baseline");
 }
 
+using refuse_function = std::function<void(const std::string& key, const std::string& problem)>;
+
+// Refuses addresses that cannot be listened on. Clients of other machines need tokens, which must
+// not travel in plain text.
+void check_addresses(const configuration& c, const refuse_function& refuse) {
+  const bool serves_others = !c.serve.tokens.empty() && !c.serve.certificate.empty();
+  for (const auto& [key, text, is_for_others] :
+       {std::tuple("node.metrics", c.node.metrics, true),
+        std::tuple("node.listen", c.node.listen, true),
+        std::tuple("serve.listen", c.serve.listen, serves_others)}) {
+    if (text.empty()) continue;
+    try {
+      if (!is_loopback(parse_address(text, /*allows_any_port=*/true)) && !is_for_others)
+        refuse(key, "'" + text +
+                        "' is not a loopback address: clients of other machines need tokens "
+                        "(serve.tokens) and TLS (serve.certificate, serve.key)");
+    } catch (const network_error& e) {
+      refuse(key, e.what());
+    }
+  }
+}
+
 }  // namespace
 
 void check_configuration(const configuration& c) {
@@ -88,11 +112,7 @@ void check_configuration(const configuration& c) {
   };
   if (c.node.silence_ms < least_heartbeats_in_silence * c.node.heartbeat_ms)
     refuse("node.silence_s", "is less than three times node.heartbeat_s");
-  try {
-    if (!c.node.metrics.empty()) (void)parse_address(c.node.metrics, /*allows_any_port=*/true);
-  } catch (const network_error& e) {
-    refuse("node.metrics", e.what());
-  }
+  check_addresses(c, refuse);
   const auto kinds = {"model", "endpoint", "teacher", "scripted", "none"};
   if (std::find(kinds.begin(), kinds.end(), c.policy.kind) == kinds.end())
     refuse("policy.kind",

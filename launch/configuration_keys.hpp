@@ -40,7 +40,7 @@ void visit_node_keys(Visitor& v, configuration& c) {
   v.value("port", "TCP port on 127.0.0.1 for `hone status` and `hone node`; 0 takes a free one.",
           c.node.port, 0, 65535);
   v.value("listen",
-          "HOST:PORT to listen on in place of that; without node.identity a loopback address.",
+          "HOST:PORT to listen on instead of that; without node.identity a loopback address.",
           c.node.listen);
   v.value(
       "identity",
@@ -190,11 +190,12 @@ void visit_pool_keys(Visitor& v, configuration& c) {
   v.value("max_lag_of",
           "The same for single device types: TEXT=STEPS for the types whose names begin with TEXT.",
           c.max_lag_of);
-  v.value("keep_tokens",
-          "Training steps for which tokens and log-probabilities of groups that a step has trained "
-          "on are kept; 0 for ever. Without them, a branch from an older version cannot train on "
-          "these groups again.",
-          c.pool.storage.retention.tokens, 0);
+  v.value(
+      "keep_tokens",
+      "Training steps for which tokens and log-probabilities of groups that a step has trained "
+      "on are kept; 0: indefinitely. Without them, a branch from an older version cannot train on "
+      "these groups again.",
+      c.pool.storage.retention.tokens, 0);
   v.value("keep_texts",
           "The same for prompts and documents. Programs, scores and lineage always stay.",
           c.pool.storage.retention.texts, 0);
@@ -238,10 +239,11 @@ void visit_serve_keys(Visitor& v, configuration& c) {
           "Processes that import modules and translate programs in Python, a core each while they "
           "work.",
           c.serve.importers, 1, 64);
-  v.value("keep_hours",
-          "Hours for which a client can ask for a judgement; 0 for ever. Programs and evaluations "
-          "stay in the pool.",
-          c.serve.keep_hours, 0);
+  v.value(
+      "keep_hours",
+      "Hours for which a client can ask for a judgement; 0: indefinitely. Programs and evaluations "
+      "stay in the pool.",
+      c.serve.keep_hours, 0);
   v.leave();
 }
 

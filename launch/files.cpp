@@ -49,7 +49,7 @@ std::filesystem::path configs_folder() {
 std::filesystem::path find_python_program(const std::string& name) {
   auto program = find_beside_program(name);
   if (program.empty())
-    throw std::runtime_error(name + " is neither beside the program nor above it");
+    throw std::runtime_error(name + " is neither next to the program nor above it");
   return program;
 }
 

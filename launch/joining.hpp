@@ -16,7 +16,7 @@
 
 namespace hone {
 
-// What a node says of itself when it asks to join a run.
+// A node's description of itself in its request to join a run.
 struct join_options {
   head_address head;
   std::string name;
@@ -25,7 +25,7 @@ struct join_options {
   std::size_t generators = 0;
 };
 
-// What a node gets that has joined.
+// Settings of a node that has joined.
 struct joined_run {
   node_wiring wiring;
   std::shared_ptr<const task_table> tasks;

@@ -32,6 +32,19 @@ const char* find_unknown_command(const CLI::App& app, int argc, char** argv) {
   return nullptr;
 }
 
+// Has all options that count refuse negative numbers, which CLI11 would read modulo 2^64.
+void refuse_negative_counts(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (!option->get_type_name().starts_with("UINT")) continue;
+    option->check([](const std::string& text) {
+      return text.starts_with("-") ? "'" + text + "' is negative, expected a number from 0"
+                                   : std::string();
+    });
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    refuse_negative_counts(*command);
+}
+
 // Returns how the command is used that was given.
 std::string usage_of(const CLI::App& app) {
   const CLI::App* at = &app;
@@ -90,6 +103,7 @@ int run(int argc, char** argv) {
   hone::add_cluster_commands(app, action);
   hone::add_devices_command(app, action);
   hone::add_config_command(app, action);
+  refuse_negative_counts(app);
   if (const char* const unknown = find_unknown_command(app, argc, argv)) {
     std::cerr << "hone: '" << unknown << "' is not a command; --help lists them\n";
     return 2;

@@ -12,7 +12,7 @@ void visit_policy_keys(Visitor& v, configuration& c) {
   if (v.enter("policy", "The language model. Code: launch/run/run_actors.cpp, policy/.")) {
     v.value("kind",
             "`model`; `endpoint` for models behind servers ([endpoint.NAME]), which do not learn; "
-            "`teacher` for a program that writes by rules; or `scripted` for a script in place of "
+            "`teacher` for a program that writes by rules; or `scripted` for a script instead of "
             "the model, to test a system.",
             c.policy.kind);
     v.value("folder", "Hugging Face folder with config.json and tokenizer.json.", c.policy.folder);
@@ -25,7 +25,8 @@ void visit_policy_keys(Visitor& v, configuration& c) {
              "slower than float32.",
              c.policy.dtype, compute_dtype_named, "auto, float32, bfloat16 or float16");
     v.value("data_parallel",
-            "GPUs that train beside policy.device, such as [\"cuda:1\"]: each computes a part of "
+            "GPUs that train together with policy.device, such as [\"cuda:1\"]: each computes a "
+            "part of "
             "every update and keeps a part of the optimizer's state. They may not judge. Code: "
             "policy/network/weight_shards.hpp.",
             c.policy.data_parallel);
@@ -38,7 +39,7 @@ void visit_policy_keys(Visitor& v, configuration& c) {
             "less memory, about a third more time.",
             c.policy.recompute);
     v.value("adapter_rank",
-            "Rank of low-rank adapters (LoRA), which are trained in place of the policy's weights; "
+            "Rank of low-rank adapters (LoRA), which are trained instead of the policy's weights; "
             "0 trains all weights. Code: policy/network/adapters.hpp.",
             c.policy.adapters.rank, 0, 1024);
     v.value("adapter_alpha", "What adapters add is multiplied by this over their rank.",

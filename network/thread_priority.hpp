@@ -2,7 +2,7 @@
 
 namespace hone {
 
-// What a thread works for, where that is not the actors' messages themselves.
+// The purpose of a thread that does not process actor messages.
 enum class thread_work { run, strangers_and_files };
 
 // Lowers the priority of the calling thread, and of threads and processes that it starts, so that

@@ -10,7 +10,7 @@ namespace hone {
 // half for its arenas, and the processes of its programs some of the rest.
 inline constexpr double share_beside_judge = 0.4;
 
-// What a policy takes of its device's memory, in bytes and without activations.
+// Device memory of a policy, in bytes and without activations.
 struct policy_memory {
   double parameters = 0;  // number of weights
   // Of the learner: weights, those of a reference policy and those that generators are given,

@@ -215,7 +215,7 @@ std::string companion_program(const std::string& name, const char* variable) {
   for (const auto& folder : {self, self.parent_path()}) {
     if (access((folder / name).c_str(), X_OK) == 0) return (folder / name).string();
   }
-  throw std::runtime_error(name + " is not beside this program (" + self.string() + "); " +
+  throw std::runtime_error(name + " is not next to this program (" + self.string() + "); " +
                            variable + " may name it");
 }
 

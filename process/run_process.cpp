@@ -26,8 +26,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 struct pipe_ends {
-  unique_fd ours;
-  unique_fd childs;
+  unique_fd parent;
+  unique_fd child;
 };
 
 pipe_ends output_pipe() {
@@ -39,8 +39,8 @@ pipe_ends output_pipe() {
 // Makes a socket instead of a pipe, because writing to a child that has ended must not raise
 // SIGPIPE.
 pipe_ends input_socket() {
-  auto [ours, childs] = socket_pair();
-  return {std::move(ours), std::move(childs)};
+  auto [parent, child] = socket_pair();
+  return {std::move(parent), std::move(child)};
 }
 
 // The standard streams of a running child.
@@ -49,34 +49,34 @@ class conversation {
   conversation(std::string_view input, child_options& options) : input_(input) {
     options.descriptors.insert(
         options.descriptors.end(),
-        {{in_.childs.get(), 0}, {out_.childs.get(), 1}, {err_.childs.get(), 2}});
+        {{in_.child.get(), 0}, {out_.child.get(), 1}, {err_.child.get(), 2}});
   }
   void child_has_started() {
-    in_.childs.reset();
-    out_.childs.reset();
-    err_.childs.reset();
-    if (input_.empty()) in_.ours.reset();
+    in_.child.reset();
+    out_.child.reset();
+    err_.child.reset();
+    if (input_.empty()) in_.parent.reset();
   }
-  bool is_open() const { return out_.ours || err_.ours; }
+  bool is_open() const { return out_.parent || err_.parent; }
   // Transfers the bytes that are ready in either direction. Returns false if the deadline passes
   // first.
   bool advance(clock::time_point deadline, process_result& result) {
     std::vector<pollfd> waiting;
-    if (in_.ours) waiting.push_back({in_.ours.get(), POLLOUT, 0});
-    if (out_.ours) waiting.push_back({out_.ours.get(), POLLIN, 0});
-    if (err_.ours) waiting.push_back({err_.ours.get(), POLLIN, 0});
+    if (in_.parent) waiting.push_back({in_.parent.get(), POLLOUT, 0});
+    if (out_.parent) waiting.push_back({out_.parent.get(), POLLIN, 0});
+    if (err_.parent) waiting.push_back({err_.parent.get(), POLLIN, 0});
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
     if (left <= 0 || poll(waiting.data(), waiting.size(), static_cast<int>(left)) == 0)
       return false;
     for (const pollfd& ready : waiting) {
       if (ready.revents == 0) continue;
-      if (in_.ours && ready.fd == in_.ours.get()) {
+      if (in_.parent && ready.fd == in_.parent.get()) {
         write_input();
-      } else if (out_.ours && ready.fd == out_.ours.get()) {
-        read_output(out_.ours, result.out);
+      } else if (out_.parent && ready.fd == out_.parent.get()) {
+        read_output(out_.parent, result.out);
       } else {
-        read_output(err_.ours, result.err);
+        read_output(err_.parent, result.err);
       }
     }
     return true;
@@ -85,9 +85,9 @@ class conversation {
  private:
   void write_input() {
     const ssize_t n =
-        send(in_.ours.get(), input_.data(), input_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        send(in_.parent.get(), input_.data(), input_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) input_.remove_prefix(static_cast<std::size_t>(n));
-    if ((n < 0 && errno != EAGAIN) || input_.empty()) in_.ours.reset();
+    if ((n < 0 && errno != EAGAIN) || input_.empty()) in_.parent.reset();
   }
   void read_output(unique_fd& from, std::string& to) {
     const ssize_t n = read(from.get(), buffer_.data(), buffer_.size());

@@ -245,7 +245,7 @@ class reporter {
     const sample_sums& fresh = row.by_source.at(static_cast<std::size_t>(sample_source::fresh));
     line(text + " (" + percent(fresh.share_ok()) + " of these ok)");
     if (row.gain.samples > 0)
-      line("        beside the fastest exemplar shown: " +
+      line("        compared with the fastest exemplar shown: " +
            percent(row.gain.faster / row.gain.samples) +
            " of the ok samples are faster, mean log gain " +
            fixed(row.gain.log_gain / row.gain.samples, 2));

@@ -224,7 +224,7 @@ class results_reader {
     }
   }
 
-  // What a full evaluation has refuted stays refuted, whatever its screening says.
+  // A result that a full evaluation has refuted stays refuted, whatever its screening says.
   auto known_outcome_of(const variant_id& variant, std::uint32_t device_type,
                         std::uint32_t scope) const {
     const auto full = known_.find({variant, device_type, run_scope});

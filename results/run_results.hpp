@@ -31,7 +31,7 @@ struct place {
   auto operator<=>(const place&) const = default;
 };
 
-// What was reached for a task on a type of device. Unparsable documents are not counted.
+// Results for a task on a device type. Unparsable documents are not counted.
 struct task_row {
   std::uint64_t tried = 0;          // variants that were judged
   std::uint64_t ok = 0;             // and found ok
@@ -114,8 +114,9 @@ struct stage_row {
 using compared_samples =
     std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>>;
 
-// What a run's pool says of the run: each number once, for whatever shows it. Only evaluations of
-// the newest judge version count, because scores of different versions are not comparable.
+// The results of a run, from its pool: each number is computed once, for all that show it. Only
+// evaluations of the newest judge version count, because scores of different versions are not
+// comparable.
 struct run_results {
   std::map<task_id, std::string> names;
   std::map<std::string, std::size_t> tasks_of_name;

@@ -268,7 +268,7 @@ std::vector<measurement_id> evaluation_ledger::withdraw(const std::set<group_id>
     work& w = at->second;
     const auto left =
         std::erase_if(w.groups, [&](const group_id& one) { return groups.contains(one); });
-    // What was verified before may be measured again for its own sake.
+    // A verified variant may be measured again.
     if (left > 0 && w.groups.empty() && !w.verified) {
       given_up.push_back(w.measurement);
       db_->remove(family::pending, key_of(key));

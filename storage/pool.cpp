@@ -360,7 +360,7 @@ std::optional<record<schema::Evaluation>> pool::evaluation_of(
   evaluation_key key{variant_id(rollout.getVariantId()), group.getDraw().getDeviceType(),
                      options_.judge_version, run_scope};
   const std::uint32_t scope = scope_of(group);
-  // What a full evaluation has refuted stays refuted.
+  // A result that a full evaluation has refuted stays refuted.
   if (scope == screening_scope) {
     if (auto full = ledger_.find(key); full && is_refuted((*full)->getOutcome())) return full;
   }

@@ -72,12 +72,12 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
     count *= axis.values.size();
     if (count > max_documents)
       throw format_error(file, 1, "sweep",
-                         "stands for more than " + std::to_string(max_documents) + " documents");
+                         "expands to more than " + std::to_string(max_documents) + " documents");
   }
   const auto refuse_size = [&] {
     return format_error(
         file, 1, "sweep",
-        "stands for more text than " + std::to_string(most_characters >> 20U) + " MiB");
+        "expands to more text than " + std::to_string(most_characters >> 20U) + " MiB");
   };
   if (count > 1 && text.size() > most_characters / count) throw refuse_size();
   std::vector<corpus_document> documents = {{task, name, text, file}};

@@ -9,8 +9,8 @@ namespace {
 // ATen of LibTorch 2.11 without: files, strings, devices and generators of random numbers; whatever
 // changes storages, names or autograd state; gradients; quantised, sparse and nested tensors;
 // vendor-specific entry points. Also without operators that trust their caller with sizes, strides,
-// indices or pivots, most of which are the private halves of others: they read and write wherever
-// they are told to, in the process that judges them.
+// indices or pivots, most of which are the private halves of others: they read and write at any
+// address they are given, in the process that judges them.
 constexpr std::string_view aten_operators = R"(
 Bool Float FloatImplicit Int IntImplicit ScalarImplicit __and__ __contains__ __derive_index
 __getitem__ __iand__ __ilshift__ __interpolate __ior__ __irshift__ __is__ __isnot__ __ixor__

@@ -136,7 +136,7 @@ tensor_spec parse_tensor(toml_view view, bool is_parameter) {
     if (!tensor.data_file.empty() && view.has("init"))
       view.refuse("data", "cannot be combined with `init`: a parameter has one of the two");
     if (tensor.data_file.find('/') != std::string::npos)
-      view.refuse("data", "must be a file beside the task, without a folder");
+      view.refuse("data", "must be a file next to the task, without a folder");
   }
   tensor.is_fixed = view.find_bool("fixed").value_or(false);
   view.finish();

@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-# What a machine may lack, as tests say it.
+# Features that a machine may lack, as tests name them.
 ADMITTED = re.compile(
     "|".join(
         (

@@ -10,6 +10,8 @@
 #include "network/address.hpp"
 #include "ui/server/ui_server.hpp"
 
+constexpr int refused = 2;  // the exit code of all commands for errors of their user
+
 // hone-ui: the program behind `hone ui`. It needs no LibTorch, so that it starts at once.
 int main(int count, char** words) {
   CLI::App app("Show a run in a browser: curves, tasks, variants, their code and their lineage");
@@ -19,7 +21,13 @@ int main(int count, char** words) {
   app.add_option("run,--dir", options.run, "the run's directory, live or at rest")->required();
   app.add_option("--listen", listen, "HOST:PORT on this machine alone; port 0: any free one")
       ->capture_default_str();
-  CLI11_PARSE(app, count, words);
+  try {
+    app.parse(count, words);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help is not an error
+    std::cerr << "hone ui: " << e.what() << "\nhone ui --help tells more\n";
+    return refused;
+  }
   // A run on this machine comes first.
   constexpr int behind_others = 10;
   (void)!nice(behind_others);
@@ -38,6 +46,6 @@ int main(int count, char** words) {
     return EXIT_SUCCESS;
   } catch (const std::exception& e) {
     std::cerr << "hone ui: " << e.what() << "\n";
-    return EXIT_FAILURE;
+    return refused;
   }
 }

@@ -7,7 +7,7 @@ import torch
 from torchscript_text import runnable
 
 DECLARED = ("declared", "declared again")
-# What the judge does to normal and uniform inputs, by the name that task files list, and what it
+# The judge's changes to normal and uniform inputs, by the name that task files list, and what it
 # does not do. It changes numbers that an expression takes less than others.
 JUDGES = {
     "shifted": "shifted",

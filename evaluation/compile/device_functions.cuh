@@ -176,7 +176,7 @@ __device__ inline State over_block(State state) {
   return over_warp(threadIdx.x % 32 < warps ? of_warps[threadIdx.x % 32] : State());
 }
 
-// What the threads with the same threadIdx.x know together, in a block of 32 by `Height` threads,
+// Combines values of the threads with the same threadIdx.x, in a block of 32 by `Height` threads,
 // which every thread of the block must call.
 template <int Height, class State>
 __device__ inline State over_tile(State state) {

@@ -59,7 +59,7 @@ constexpr std::string_view declaration = R"text(
 
 namespace hone_exported {
 
-// The task's module with the variant in place of its forward(). It runs on the GPU of its inputs,
+// The task's module with the variant instead of its forward(). It runs on the GPU of its inputs,
 // on the current stream, and does not wait for the GPU. It computes no gradients. The first call
 // for each set of shapes is compared with the original. If the variant does not agree there, or was
 // not verified for the shapes, the types or the device, the original runs in its place, and

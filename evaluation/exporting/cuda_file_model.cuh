@@ -15,7 +15,7 @@ struct tensor_facts {
   const char* drawn;  // TorchScript: a function draw() that returns the values on the CPU, or ""
 };
 
-// What the file says of the variant and its task.
+// The file's description of the variant and its task.
 struct facts_of_variant {
   const char* program;
   const char* original;
@@ -148,7 +148,7 @@ class model::state {
     if (known == refusals_.end()) {
       refusal_ = reason_against(inputs, any_shape);
       if (refusal_.empty()) refusal_ = compare(inputs);
-      if (!refusal_.empty()) TORCH_WARN("the original runs in place of the variant: ", refusal_);
+      if (!refusal_.empty()) TORCH_WARN("the original runs instead of the variant: ", refusal_);
       refusals_[std::move(kind)] = refusal_;
       if (refusal_.empty()) return run_variant(inputs);
     } else {

@@ -376,7 +376,7 @@ class ModelNew(Model):
                 return variant.serve(self, modes, inputs, named)
             except _hone_Refused as refusal:
                 reason = str(refusal)
-        variant.say(f"the original module runs in place of the variant: {reason}")
+        variant.say(f"the original module runs instead of the variant: {reason}")
         return super().forward(*inputs, **named)
 
     def refresh(self):

@@ -143,7 +143,7 @@ JUDGE_RULE bool is_right_special(double x, double own, double exact, double limi
   return is_number(x) && !is_number(exact) && is_number(own) && fabs(x - own) <= limit;
 }
 
-// What the elements of an output sum up to. The host and the judge's kernels add up parts of it.
+// Sums over the elements of an output. The host and the judge's kernels add up parts of it.
 struct measures {
   double sum = 0, squares = 0;    // sums of the expected, finite elements and of their squares
   double errors = 0, values = 0;  // sums of logarithms: of rounding errors and of magnitudes

@@ -231,7 +231,7 @@ class host_checks {
 std::optional<program_failure> find_work_outside(double share, double reference_share) {
   if (share <= std::min(reference_share, most_of_reference) + outside_share) return std::nullopt;
   return program_failure{Outcome::CHEATING, "late_work",
-                         "works while the clock stands still: " + print_number(100 * share, 3) +
+                         "works while the clock is stopped: " + print_number(100 * share, 3) +
                              " % of a run's time lies before it"};
 }
 

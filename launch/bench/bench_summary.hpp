@@ -8,7 +8,7 @@
 
 namespace hone {
 
-// What a benchmark says of one group of tasks on one device type. Tasks without a result do not
+// Results of a benchmark for one group of tasks on one device type. Tasks without a result do not
 // count. Of each other task, the best document
 // counts: the ok one with the highest speed-up. Speed-ups are against the eager reference, or
 // against another baseline that was timed with it.

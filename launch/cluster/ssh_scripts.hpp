@@ -10,7 +10,7 @@ namespace hone {
 
 // The scripts that `sh -s` reads on a host. They use POSIX shell, sed, cut and /proc.
 
-// What a start script is made of.
+// The parts of a start script.
 struct ssh_start {
   std::string node;                             // its name
   std::string folder;                           // on the host; must not exist

@@ -155,8 +155,8 @@ void add_corpus_commands(CLI::App& app, command_action& action) {
   CLI::App* command = corpus->add_subcommand(
       "expand",
       "Print or write the documents that corpus files and their sweeps stand for. A file with a "
-      "sweep begins with a line such as `sweep: BLOCK = 64 128, ITEMS = 1 2`; it stands for a "
-      "document per combination, with the values in place of ${BLOCK} and ${ITEMS}");
+      "sweep begins with a line such as `sweep: BLOCK = 64 128, ITEMS = 1 2`; it expands to a "
+      "document per combination, with the values of ${BLOCK} and ${ITEMS}");
   command->add_option("file", options->files, "corpus files")->required();
   auto* folder = command->add_option(
       "--out", options->out, "write the documents to this folder, with one subfolder per task");

@@ -45,7 +45,7 @@ void add_identity_command(CLI::App& app, command_action& action) {
     command->callback([given, act, &action] { action = [given, act] { return act(*given); }; });
     return command;
   };
-  add("init", "Make an authority: a certificate authority of its own", false,
+  add("init", "Make an authority: a new certificate authority", false,
       [](const identity_arguments& a) {
         make_authority(a.authority);
         return 0;

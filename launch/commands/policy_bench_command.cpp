@@ -305,7 +305,7 @@ void add_policy_bench_command(CLI::App& policy, command_action& action) {
   bench->add_option("--micro-batch-tokens", options->micro_batch_tokens, "as the policy's key");
   bench->add_flag("--recompute", options->recompute, "as the policy's key");
   bench->add_option("--data-parallel", options->data_parallel,
-                    "devices that train beside --device, as the policy's key");
+                    "devices that train together with --device, as the policy's key");
   bench->add_option("--adapter-rank", options->adapter_rank, "as the policy's key");
   bench->add_flag("--together", options->together,
                   "keep the sampler's memory while training is measured");

@@ -310,7 +310,7 @@ void add_portability_options(CLI::App& command, pool_arguments& a) {
                   "otherwise scores are the pool's")
       ->delimiter(',');
   command.add_flag("--share-cores", a.share_cores,
-                   "use cores and GPUs beside other processes of Hone, which disturbs times");
+                   "share cores and GPUs with other processes of Hone, which disturbs times");
 }
 
 void add_filters(CLI::App& command, pool_arguments& a) {

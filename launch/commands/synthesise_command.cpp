@@ -28,7 +28,7 @@ struct synthesise_options {
   unsigned workers = std::max(1U, std::thread::hardware_concurrency());
 };
 
-// What was drawn, for the report.
+// Counts of the draws, for the report.
 struct synthesis_counts {
   std::size_t programs = 0;
   std::size_t tasks = 0;

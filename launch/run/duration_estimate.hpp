@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// What a dry run has measured on this machine, in seconds.
+// Measurements of a dry run on this machine, in seconds.
 struct measured_pace {
   double judging_s = 0;  // between two judged variants, with all devices of the first type
   double update_s = 0;   // of training, for each sequence of a batch; 0: not measured

@@ -9,7 +9,7 @@
 
 namespace hone {
 
-// What the actors of a run have done since each of them began.
+// Work that each actor of a run has done since its start.
 struct run_activity {
   // Busy shares of the actors of each room ("generator", "learner", ...), without queues, and under
   // "device leased" the share during which the policy leased the devices.

@@ -18,7 +18,7 @@ namespace hone {
 class kernrl_episode : public std::enable_shared_from_this<kernrl_episode> {
  public:
   using found_task = std::shared_ptr<const task>;
-  // What an episode needs of the server.
+  // Services of the server for an episode.
   struct services {
     // Returns the task of this name or id, or one whose name has this text; any one if it is empty.
     // Null: there is none.

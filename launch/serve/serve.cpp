@@ -25,21 +25,6 @@ constexpr double ms_per_hour = 3600e3;
 
 void say(const std::string& line) { std::cout << line << std::endl; }
 
-// Throws format_error if clients could reach the server from elsewhere without a token, or tokens
-// travel in plain text.
-network_address find_listening_address(const configuration& c) {
-  try {
-    network_address at = parse_address(c.serve.listen, /*allows_any_port=*/true);
-    if (!is_loopback(at) && (c.serve.tokens.empty() || c.serve.certificate.empty()))
-      throw network_error(
-          "is not a loopback address: clients of other machines need tokens "
-          "(serve.tokens) and TLS (serve.certificate, serve.key)");
-    return at;
-  } catch (const network_error& e) {
-    throw format_error(c.file.string(), 0, "serve.listen", "'" + c.serve.listen + "' " + e.what());
-  }
-}
-
 task_table tasks_of_server(const configuration& c) {
   return c.tasks.folder.empty() ? task_table() : load_tasks(c);
 }
@@ -58,7 +43,7 @@ class server {
  public:
   explicit server(const configuration& c, const serve_options& options)
       : c_(c),
-        listen_(find_listening_address(c)),
+        listen_(parse_address(c.serve.listen, /*allows_any_port=*/true)),
         tasks_(std::make_shared<const task_table>(tasks_of_server(c))),
         folder_(c.directory, std::filesystem::exists(std::filesystem::path(c.directory) / "pool")),
         from_(find_resume_point(folder_, say)) {

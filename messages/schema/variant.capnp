@@ -134,7 +134,7 @@ struct RolloutGroup {
   }
 
   struct Request {
-    # What a client wants besides the judgement.
+    # Further results that a client asks for.
     client @0 :Text;                          # its name; jobs of several clients take turns
     priority @1 :UInt8;                       # jobs of a higher priority go first
     expiresMs @2 :UInt64;                     # Unix time in ms at which nobody waits; 0: never

@@ -71,7 +71,7 @@ class channel_policy {
   std::shared_ptr<channel> connection_;
 };
 
-// What a broker of CAF holds of a connection.
+// A CAF broker's handle of a connection.
 class channel_scribe : public caf::io::scribe {
  public:
   channel_scribe(caf::io::network::default_multiplexer& multiplexer,

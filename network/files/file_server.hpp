@@ -24,7 +24,7 @@ class file_server {
   // that it asks for until it asks for another.
   using find_folder = std::function<std::shared_ptr<const offered_folder>(const std::string& name)>;
   explicit file_server(find_folder find, std::size_t most_connections = 512);
-  // Has nodes take folders from each other: they are told from whom. To be called before the first
+  // Has nodes take folders from each other: replies name the source. Call it before the first
   // connection is served.
   void spread_over_nodes() { spreads_ = true; }
   // Ends all connections.
@@ -46,7 +46,7 @@ class file_server {
     std::atomic<bool> has_ended = false;
   };
 
-  // What a connection is copying, and room for a piece of it.
+  // The file that a connection is copying, and a buffer for a piece.
   struct conversation {
     std::string name{};
     std::shared_ptr<const offered_folder> folder{};

@@ -14,7 +14,7 @@
 
 namespace hone {
 
-// What the other end does not offer, and what the disk does not take.
+// A file that the peer does not offer, or that cannot be written.
 class copy_refused : public network_error {
  public:
   using network_error::network_error;

@@ -272,7 +272,7 @@ class connection : public std::enable_shared_from_this<connection<Stream>> {
     });
   }
 
-  // Says why a request cannot be read, where the client can still be told.
+  // Sends the reason why a request cannot be read, if the client can still receive it.
   void refuse(beast::error_code error) {
     keeps_alive_ = false;
     if (error == http::error::body_limit)

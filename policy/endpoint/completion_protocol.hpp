@@ -34,7 +34,7 @@ struct completion_answer {
   used_tokens used{};
 };
 
-// What an answer that is none says of the server.
+// Classes of failed responses.
 enum class failure_kind {
   away,        // the server is not there or has no room: another try will help
   passing,     // another try may help

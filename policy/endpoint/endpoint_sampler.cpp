@@ -74,7 +74,7 @@ std::string without_key(const std::string& text, const std::string& key) {
   return kept.append(text, begin);
 }
 
-// What a request has led to.
+// The result of a request.
 struct outcome {
   std::variant<completion_answer, completion_failure> read;
   std::optional<double> asked_pause_s;

@@ -13,7 +13,7 @@ namespace hone {
 // Reads the keys of all endpoints from the environment and checks the options. Returns the keys by
 // the endpoints' names. Throws policy_error that names the endpoint and the setting: for a variable
 // that is not set, for a key that would travel to another machine in plain HTTP, and for an URL or
-// an `extra` that is none.
+// an invalid `extra`.
 std::map<std::string, std::string> read_endpoint_keys(
     const std::map<std::string, endpoint_options>& endpoints);
 

@@ -18,7 +18,7 @@ struct url_parts {
 // Returns nullopt if the text is not a URL.
 std::optional<url_parts> parse_url(const std::string& url);
 
-// What a server has answered, or why there is no answer.
+// A server's response, or the reason why there is none.
 struct http_reply {
   long status = 0;  // 0: no answer
   std::string body;

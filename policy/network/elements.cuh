@@ -1,5 +1,5 @@
-// What the policy's own kernels share. ELEMENT is the type of its weights: __nv_bfloat16, __half or
-// float.
+// Definitions that the policy's kernels share. ELEMENT is the type of its weights: __nv_bfloat16,
+// __half or float.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

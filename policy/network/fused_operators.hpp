@@ -56,7 +56,7 @@ std::pair<at::Tensor, at::Tensor> fused_token_numbers(const at::Tensor& logits,
                                                       const at::Tensor& targets,
                                                       double temperature);
 
-// What an update of AdamW multiplies and adds; see fused_kernels.cuh.
+// The coefficients of an AdamW update; see fused_kernels.cuh.
 struct adamw_numbers {
   double most_norm = 1;  // of all gradients together, which are shrunk if it is larger
   double beta1 = 0.9;

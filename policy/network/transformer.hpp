@@ -63,7 +63,7 @@ class decoder {
   at::Tensor turns(std::int64_t count, const at::Tensor& like) const;
 
  private:
-  // What the layers need to know of concatenated sequences.
+  // The layout of concatenated sequences, for the layers.
   struct layout;
   layout lay_out(std::span<const std::int64_t> lengths, const at::Tensor& like) const;
   struct residual;

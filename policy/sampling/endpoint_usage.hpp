@@ -8,7 +8,7 @@
 
 namespace hone {
 
-// What a server has been asked since the start of the process, and what it has charged.
+// Requests to a server since the start of the process, and the tokens that it charged.
 struct endpoint_usage {
   double requests = 0;
   double failures = 0;

@@ -11,7 +11,7 @@
 
 namespace hone {
 
-// What a network must hold at most.
+// Capacity of a network.
 struct sequence_limits {
   std::int64_t slots = 32;
   std::int64_t max_new_tokens = 256;

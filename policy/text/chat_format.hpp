@@ -5,7 +5,7 @@
 
 namespace hone {
 
-// What a policy's chat template puts around the message of a user, control tokens included. Empty
+// The text that a policy's chat template puts around a user's message, with control tokens. Empty
 // texts are the format of a policy that continues plain text.
 struct chat_format {
   std::string before;   // in front of the message

@@ -279,7 +279,7 @@ void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& 
 // Encodes a text without added tokens.
 void tokenizer::state::encode_words(std::string_view piece, std::vector<token_id>& out) const {
   if (piece.empty()) return;
-  std::deque<std::string> made;  // the texts of parts that are none of `piece`
+  std::deque<std::string> made;  // the texts of parts outside of `piece`
   std::vector<std::string_view> parts = {piece};
   bool is_spelled = false;
   for (const step& one : steps) {

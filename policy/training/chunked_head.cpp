@@ -10,7 +10,7 @@
 namespace hone {
 namespace {
 
-// What a loss reads of some tokens.
+// A loss's inputs for some tokens.
 struct token_numbers {
   at::Tensor log_probabilities;
   at::Tensor entropies;

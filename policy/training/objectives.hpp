@@ -36,7 +36,7 @@ double highest_ratio(const grpo_options& options);
 // Log ratios of probabilities are clipped to plus and minus this, so that no ratio overflows.
 inline constexpr double max_log_ratio = 10;
 
-// What an objective reads per token, [N]. The tensors must outlive it.
+// Inputs of an objective per token, [N]. The tensors must outlive it.
 struct grpo_tokens {
   const at::Tensor& now;         // ln p under the current policy (differentiable)
   const at::Tensor& then;        // ln p under the policy that the ratio is relative to

@@ -12,7 +12,7 @@
 
 namespace hone {
 
-// What the trainer reads of a micro batch, as tensors on its device. Only for the .cpp files of
+// A micro batch as tensors on the trainer's device. Only for the .cpp files of
 // this room, as it includes LibTorch.
 
 // Concatenated sequences, with the M tokens to predict.
@@ -37,7 +37,7 @@ struct weighted_sequence {
 
 weighted_sequence weigh(const sft_example& example, std::size_t context, double prompt_weight);
 
-// What an objective reads of some rollouts: per token [M], and per rollout [S].
+// Inputs of an objective for some rollouts: per token [M], and per rollout [S].
 struct columns {
   std::vector<const token_sequence*> sequences;
   at::Tensor then;        // [M]

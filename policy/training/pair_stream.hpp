@@ -36,7 +36,7 @@ class pair_stream {
     // Most tokens of a pair; longer ones are left out. 0: no limit.
     std::size_t context = 0;
   };
-  // What the lessons so far were, and how long next() has waited for them.
+  // Counts of the lessons so far, and the time that next() has waited for them.
   struct counts {
     std::uint64_t lessons = 0;
     std::uint64_t skipped = 0;   // numbers without a task

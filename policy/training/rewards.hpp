@@ -7,7 +7,7 @@
 
 namespace hone {
 
-// What a completion that works is paid, by its speed-up s. Everything else is paid 0.
+// The reward of a completion that is ok, by its speed-up s. All others get 0.
 enum class reward_shape {
   speedup,  // s (CUDA-L1, arXiv 2507.14111)
   log,      // ln(1 + s): a small gain stays visible in a group that has a large one
@@ -19,9 +19,9 @@ enum class reward_shape {
   // a slow program and a fast one stay apart, however fast the task's best programs are.
   relative,
 };
-// What a speed-up is measured against: the eager reference, or the fastest baseline that was timed.
+// The baseline of a speed-up: the eager reference, or the fastest baseline that was timed.
 enum class reward_baseline { eager, best };
-// What a completion is paid whose program is an exemplar that its prompt shows.
+// The reward of a completion whose program is an exemplar that its prompt shows.
 enum class copy_rule {
   paid,           // its full reward
   as_neighbours,  // at most the mean reward of the group's other programs that work, and at most

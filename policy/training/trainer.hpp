@@ -26,7 +26,7 @@ struct sft_example {
   std::vector<token_id> completion;  // ends with the end token
 };
 
-// What the probability ratio of the objective is relative to.
+// The denominator of the objective's probability ratio.
 enum class ratio_base {
   sampler,  // ln p that the sampler has recorded
   trainer,  // ln p under the trainer's weights before the step, with importance weights

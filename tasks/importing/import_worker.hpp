@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// What a module's file became.
+// The result of importing a module's file.
 struct imported_module {
   std::string error;                   // empty: it was imported; else why not, in a sentence
   std::string text;                    // of the task file
@@ -43,7 +43,7 @@ class import_worker {
   };
   explicit import_worker(settings chosen) : settings_(std::move(chosen)) {}
 
-  // What a file with a ModelNew became.
+  // The result of translating a file with a ModelNew.
   struct translated_program {
     std::string error;               // empty: it was translated; else why not, in a sentence
     bool is_unreadable = false;      // it is not Python, or has no ModelNew

@@ -4,7 +4,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-# What an H100 reaches in practice: bytes and floating-point operations a second, and the seconds
+# Rates of an H100 in practice: bytes and floating-point operations a second, and the seconds
 # that the smallest kernel takes.
 BYTES_A_SECOND = 2.2e12
 FLOPS_A_SECOND = 4e13  # float32 without TF32

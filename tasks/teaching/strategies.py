@@ -150,12 +150,12 @@ class ByTile:
 class Rows(NamedTuple):
     """The rows of a kernel in the timed case.
 
-    beside: how many of them are adjacent in memory, element by element.
+    adjacent: how many of them are adjacent in memory, element by element.
     """
 
     count: int
     length: int
-    beside: int
+    adjacent: int
 
 
 def _by_thread(rows, choices):
@@ -186,17 +186,17 @@ def _by_tile(rows, choices):
 # How each is made, and for which rows it can pay. All are right for all rows.
 STRATEGIES = {
     "thread": (_by_thread, lambda rows: rows.length <= 1024 and rows.count >= 1024),
-    "warp": (_by_warp, lambda rows: 8 <= rows.length <= 8192 and rows.beside < 16),
-    "block": (_by_block, lambda rows: rows.length >= 128 and rows.beside < 16),
-    "part": (_by_part, lambda rows: rows.length >= 2048 and rows.beside < 16),
-    "tile": (_by_tile, lambda rows: rows.length >= 8 and rows.beside >= 16),
+    "warp": (_by_warp, lambda rows: 8 <= rows.length <= 8192 and rows.adjacent < 16),
+    "block": (_by_block, lambda rows: rows.length >= 128 and rows.adjacent < 16),
+    "part": (_by_part, lambda rows: rows.length >= 2048 and rows.adjacent < 16),
+    "tile": (_by_tile, lambda rows: rows.length >= 8 and rows.adjacent >= 16),
 }
 
 
 def _default(rows, choices):
     if choices.is_serial or rows.length <= 16:
         return "thread"
-    if rows.beside >= 16:
+    if rows.adjacent >= 16:
         return "thread" if rows.count >= 65536 or rows.length < 32 else "tile"
     if rows.length <= 512 and rows.count >= 256:
         return "warp"
@@ -215,6 +215,6 @@ def strategy_for(domain, choices, timed):
         name = choices.rows
     strategy = STRATEGIES[name][0](rows, choices)
     strategy.unroll = choices.unroll
-    is_scattered = name == "thread" and rows.beside < 16 and rows.length > 1
+    is_scattered = name == "thread" and rows.adjacent < 16 and rows.length > 1
     strategy.team = "scattered" if is_scattered else name
     return strategy

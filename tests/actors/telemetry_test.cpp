@@ -47,8 +47,8 @@ node_status_record report_of(const std::string& node, const counts& c) {
   return status.finish();
 }
 
-// What a watched actor says, which a test changes. After each answer it has lived a second longer
-// and processed `per_second` more.
+// The report of a watched actor, which a test changes. After each answer it has lived a second
+// longer and processed `per_second` more.
 struct said {
   std::mutex lock;
   counts now;

@@ -12,7 +12,7 @@ namespace {
 
 using testing_support::judging_bench;
 
-// Rows have equal elements, so that places are told apart.
+// Rows have equal elements, so that only their places differ.
 const char* const reductions_task = R"(
 name = "reductions"
 summary = "all reductions of a row"

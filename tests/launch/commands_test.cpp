@@ -55,6 +55,43 @@ TEST(Commands, WrongUsageSaysHowTheCommandIsUsed) {
   EXPECT_THAT(no_form.err, HasSubstr("--as torch or --as onefile.cu"));
 }
 
+TEST(Commands, ANegativeCountIsRefused) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"pool", "top", "--pool", "nowhere", "-n", "-3"},
+        {"pool", "ls", "--pool", "nowhere", "--limit", "-1"},
+        {"eval", "softmax", "nothing.md", "--seed", "-4"},
+        {"task", "synthesise", "--out", "nowhere", "--count", "-2"}}) {
+    const auto refused = run_hone(words);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("'" + words.back() + "' is negative")) << words[1];
+  }
+}
+
+TEST(Commands, UiRefusesWrongUsageAndAMissingFolderAsOthersDo) {
+  const auto usage = run_hone({"ui", "nowhere", "--port", "1"});
+  EXPECT_EQ(usage.code, 2);
+  EXPECT_THAT(usage.err, HasSubstr("hone ui --help tells more"));
+  const auto missing = run_hone({"ui", "/nonexistent/run"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("/nonexistent/run"));
+}
+
+TEST(Commands, ATaskIsCheckedOnACoreThatOthersUse) {
+  const auto checked = run_hone({"task", "check", "softmax", "--share-cores"});
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_THAT(checked.out, HasSubstr("softmax.toml: ok"));
+}
+
+TEST(Commands, AWrongAddressInAnOverrideIsBlamedOnTheOverride) {
+  for (const std::string key : {"serve.listen", "node.listen", "node.metrics"}) {
+    const auto refused = run_hone({"serve", "--set", key + "=127.0.0.1:99999"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("--set " + key +
+                                       "=127.0.0.1:99999: '127.0.0.1:99999': "
+                                       "99999 is not a port number"));
+  }
+}
+
 TEST(Commands, ANodeWithoutDevicesNeedsTheCudaToolchain) {
   setenv("HONE_NVRTC", "/nonexistent/hone-nvrtc", 1);
   const auto refused = run_hone({"node", "--join", "127.0.0.1:9"});

@@ -25,7 +25,7 @@ void become_somebody() {
   if (geteuid() == 0 && setresuid(somebody, somebody, somebody) != 0) _exit(99);
 }
 
-// What a process tries with another one of its user. Return whether it has succeeded.
+// Attempts of a process to inspect another process of its user. Return whether it has succeeded.
 bool opens(pid_t process, const char* file) {
   return open(("/proc/" + std::to_string(process) + "/" + file).c_str(), O_RDONLY) >= 0;
 }

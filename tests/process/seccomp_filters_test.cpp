@@ -34,7 +34,7 @@ std::function<long()> with_bad_arguments(long number) {
   return [number] { return syscall(number, -1, nullptr, -1, nullptr, -1, -1); };
 }
 
-// What an untrusted process may not do, whatever it does with files.
+// System calls that an untrusted process may not make, apart from those on files.
 const std::map<std::string, long> refused = {
     {"mount", SYS_mount},
     {"mount_setattr", SYS_mount_setattr},

@@ -1,5 +1,5 @@
 """Tests that scripts/check finds long lines, files and functions, and accepts a stated reason. It
-also finds patterns that backtrack."""
+also finds patterns that backtrack, and phrases that make readers stop."""
 
 import importlib.machinery
 import importlib.util
@@ -98,6 +98,27 @@ class Check(unittest.TestCase):
     def test_accepts_other_patterns(self):
         text = "#include <re2/re2.h>\nstatic const RE2 own;  // <regex> would recurse\n"
         self.assertEqual(self.problems("a.cpp", text, "check_patterns"), [])
+
+    def test_finds_phrases_and_says_what_to_write_instead(self):
+        phrases = (
+            "// It runs beside the learner.",
+            "// A process of its own.",
+            "// Used in place of it.",
+            "// The learner is told.",
+            "// Whoever asks: whoever waits.",
+            "  // What a node gets.",
+            "# What the judge does.",
+            "// It waits for ever.",
+        )
+        for line in phrases:
+            found = self.problems("a.cpp", "int a;\n" + line + "\n", "check_language")
+            self.assertEqual(len(found), 1, line)
+            self.assertRegex(found[0], r"^a\.cpp:2: .*; instead: ")
+
+    def test_accepts_phrases_that_only_look_alike(self):
+        lines = ("// Returns what a node sent.", "int beside_all = 0;", "// For every task.")
+        for line in lines:
+            self.assertEqual(self.problems("a.cpp", line + "\n", "check_language"), [], line)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ SOURCES = [
 ]
 COMMAND = re.compile(r"^(?:    |# {2,})((?:hone|(?:\./)?scripts/\S+)(?: .*)?)$")
 
-# What a reader puts in the place of words in capitals, and names that only an example has.
+# A reader's values for words in capitals, and names that only an example has.
 NAMES = {
     "TASKS": "configs/tasks",
     "FOLDER": "documents",

@@ -18,7 +18,7 @@ TEST(PoolCreation, LeavesAWholePoolOrNone) {
   pool_options options;
   options.folder = folder / "pool";
   options.judge_version = 1;
-  // What a process leaves that was killed while it made a pool.
+  // The files of a process that was killed while it made a pool.
   std::filesystem::create_directories(folder / "pool.unfinished");
   std::ofstream(folder / "pool.unfinished" / "CURRENT") << "MANIFEST-000001\n";
   { const pool made(options); }

@@ -50,7 +50,7 @@ TEST(Corpus, RefusesSweepsThatDoNotFitTheText) {
     laughs.insert(7, "A" + std::to_string(i) + " = " + before + before + before + ", ");
     places += "${A" + std::to_string(i) + "}";
   }
-  EXPECT_THAT(corpus_error(laughs + "\n" + places + "\n"), HasSubstr("stands for more text"));
+  EXPECT_THAT(corpus_error(laughs + "\n" + places + "\n"), HasSubstr("expands to more text"));
   EXPECT_THAT(corpus_error("sweep: A =  \n${A}\n"), HasSubstr("names no values of A"));
   std::string endless = "sweep: A0 = 1 1 1 1";
   for (int i = 1; i < 32; ++i)

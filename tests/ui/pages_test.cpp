@@ -33,7 +33,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(text.find(from), from.size(), to);
 }
 
-// What the tests write of an evaluation.
+// The fields of an evaluation that tests set.
 struct judged {
   variant_id variant;
   task_id task;

@@ -180,8 +180,8 @@ std::optional<program_failure> cuda_judge::judge_slowed_reference(const task_cas
   if (!is_slowed(reference_us, alone_us)) return std::nullopt;
   return program_failure{Outcome::UNSTABLE, "",
                          "the reference takes " + std::to_string(reference_us) +
-                             " us a call beside this program and " + std::to_string(alone_us) +
-                             " us beside itself"};
+                             " us a call next to this program and " + std::to_string(alone_us) +
+                             " us next to itself"};
 }
 
 std::vector<std::string> cuda_judge::check_task(const task& t) {

@@ -44,7 +44,7 @@ void gpu_processes::attach(const compiled_block& tools, int launch_core,
 }
 
 void gpu_processes::end() {
-  // All of them are told to end before the first is awaited, because the driver takes its time.
+  // All of them are killed before the first is awaited, because the driver takes its time.
   for (const auto& one : candidates_) one->send_kill();
   for (const auto& one : spares_) one->send_kill();
   reference_->send_kill();

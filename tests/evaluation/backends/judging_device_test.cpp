@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// What a made-up judge finds when it times a program.
+// The result of a fake judge that times a program.
 struct scripted_timing {
   std::vector<double> speedups;    // by case
   std::vector<bool> is_confirmed;  // likewise; empty: no case is

@@ -243,7 +243,7 @@ TEST_F(Timing, CatchesAProgramThatIsWrongInSomeTimedCalls) {
   EXPECT_GT(found, 18);  // expected 1 - (7/8)^7 = 0.61 of 40, less two standard deviations
 }
 
-// What a program can observe of a call before it returns, apart from the contents.
+// Facts about a call that a program can observe before it returns, apart from the contents.
 using observation = std::map<std::string, std::size_t>;
 
 struct observed_call {
@@ -303,7 +303,8 @@ std::vector<observed_call> observe(const fake_session& candidate) {
 double chance_of_telling(const std::vector<observed_call>& learnt_from,
                          const std::vector<observed_call>& told,
                          const std::vector<std::string>& by) {
-  constexpr std::size_t values = 8;  // that are told apart; larger ones by their logarithm
+  constexpr std::size_t values =
+      8;  // smaller ones are distinguished exactly, larger ones by their logarithm
   const auto key_of = [&](const observation& seen) {
     std::vector<std::size_t> key;
     for (const std::string& name : by) {

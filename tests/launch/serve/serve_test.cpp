@@ -361,6 +361,7 @@ TEST_F(Serve, DoesNotStartWhereStrangersCouldAskOrARunIs) {
   open_to_all.erase(open_to_all.begin());
   const auto refused = run_hone(open_to_all);
   EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--set serve.listen=0.0.0.0:0"));
   EXPECT_THAT(refused.err, HasSubstr("serve.tokens"));
   start();
   auto second = command();

@@ -171,7 +171,7 @@ TEST_F(EndpointSampler, WaitsAsLongAsAServerAsks) {
   EXPECT_GE(steady::now() - begin, 1s);
 }
 
-// What a server may do wrong for a while. Each is asked again, and the right answer counts.
+// Temporary faults of a server. Each is asked again, and the right answer counts.
 TEST_F(EndpointSampler, TriesAgainAfterFailuresThatMayPass) {
   const std::string whole = chat("right");
   const std::vector<std::string> failures = {

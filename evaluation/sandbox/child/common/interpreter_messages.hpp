@@ -12,7 +12,7 @@ namespace hone {
 using front_end = std::function<void(const std::string&)>;
 
 // Puts the reason for which the front end refused a source into one line, which begins with the
-// place in the program if it can be told. `parse` only parses, `compile` compiles as well.
+// place in the program if it is known. `parse` only parses, `compile` compiles as well.
 std::string explain_refusal(const std::string& raw, const std::string& source,
                             const front_end& parse, const front_end& compile);
 

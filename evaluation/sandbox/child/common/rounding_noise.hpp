@@ -28,7 +28,7 @@ struct rounding_noise {
 };
 
 // Results of discontinuous operators: comparisons, rounding to integers, indices. A run with
-// `record` appends them; a run with `replay` uses them instead of its own, so that its outputs
+// `record` appends them; a run with `replay` uses the recorded ones instead, so that its outputs
 // differ from those of the recorded run by continuous errors alone.
 enum class decision_use { ignore, record, replay };
 using decision_log = std::vector<at::Tensor>;

@@ -192,10 +192,10 @@ void run(const Code& code, Stack& stack) {
 }
 
 void check_signature(const c10::FunctionSchema& schema, const std::vector<c10::TypePtr>& expected,
-                     const std::string& name) {
+                     const std::string& name, const std::string& meaning) {
   if (schema.arguments().size() != expected.size()) {
     refuse(name + " takes " + std::to_string(schema.arguments().size()) + " arguments, expected " +
-           std::to_string(expected.size()));
+           std::to_string(expected.size()) + ": " + meaning);
   }
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (!expected[i]->isSubtypeOf(*schema.arguments()[i].type())) {
@@ -227,7 +227,8 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
     auto* prepare = state_->unit->find_function(c10::QualifiedName("prepare"));
     if (prepare != nullptr) {
       check_signature(prepare->getSchema(),
-                      std::vector<c10::TypePtr>(parameters, c10::TensorType::get()), "prepare");
+                      std::vector<c10::TypePtr>(parameters, c10::TensorType::get()), "prepare",
+                      "the task's parameters, without its inputs");
       const auto graph = runnable_graph(*prepare);
       if (!launched_kernels(*graph).empty() && parameters == 0)
         refuse("prepare has no parameters to work on");
@@ -238,7 +239,9 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
     } else {
       expected.insert(expected.end(), parameters, c10::TensorType::get());
     }
-    check_signature(forward->getSchema(), expected, "forward");
+    check_signature(forward->getSchema(), expected, "forward",
+                    prepare != nullptr ? "the task's inputs, then the results of prepare"
+                                       : "the task's inputs, then its parameters");
     for (const c10::TypePtr& type : spread(forward->getSchema().returns()[0].type())) {
       if (type->kind() != c10::TypeKind::TensorType)
         refuse("forward returns a " + forward->getSchema().returns()[0].type()->repr_str() +

@@ -48,7 +48,7 @@ inline constexpr std::int64_t side_streams = 8;
 
 // A TorchScript program: a function `forward`, an optional function `prepare`, and other functions
 // that these call. It is compiled with the names that Python programs use, checked on the graph
-// that runs, and executed without any optimisation, so that eager execution stays eager. Confined
+// that runs, and executed without any optimization, so that eager execution stays eager. Confined
 // to one thread.
 class torchscript_program {
  public:

@@ -441,7 +441,7 @@ TEST(CudaCompiler, RefusesVariablesOfMoreThanAGibibyte) {
   }
 }
 
-// What a program leaves on the heap of the context stays there for the programs that follow.
+// Data that a program leaves on the context's heap stays there for later programs.
 TEST(CudaCompiler, RefusesAllocationsOnTheDevicesHeap) {
   const auto allocating = [](const std::string& statement) {
     return "extern \"C\" __global__ void k(float** y, int n) { " + statement + " }\n";
