@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -81,11 +80,10 @@ void check_stages(const configuration& c, const Refuse& refuse) {
     refuse("node.baselines", "is false, and the reward depends on the fastest baseline");
 }
 
-using refuse_function = std::function<void(const std::string& key, const std::string& problem)>;
-
 // Refuses addresses that cannot be listened on. Clients of other machines need tokens, which must
 // not travel in plain text.
-void check_addresses(const configuration& c, const refuse_function& refuse) {
+template <class Refuse>
+void check_addresses(const configuration& c, const Refuse& refuse) {
   const bool serves_others = !c.serve.tokens.empty() && !c.serve.certificate.empty();
   for (const auto& [key, text, is_for_others] :
        {std::tuple("node.metrics", c.node.metrics, true),

@@ -6,18 +6,28 @@
 #include <string>
 #include <vector>
 
+#include "evaluation/devices.hpp"
 #include "messages/schema/pipeline.capnp.h"
 #include "tasks/corpus.hpp"
 #include "tasks/task_file.hpp"
 
 namespace hone {
 
-// How commands judge documents without a run.
-struct judge_options {
+// The device that a command without a run uses.
+struct device_choice {
   std::string device = "cpu";
-  std::uint64_t seed = 0;  // of the inputs; 0 for a random one
   bool share_cores = false;
   bool wait = false;
+};
+void add_device_options(CLI::App& command, device_choice& choice);
+// Plans the device for at most `programs` programs; `node` names the command. Throws
+// std::runtime_error if there is no such device.
+planned_device plan_device(const device_choice& choice, const std::string& node,
+                           std::size_t programs);
+
+// How commands judge documents without a run.
+struct judge_options : device_choice {
+  std::uint64_t seed = 0;  // of the inputs; 0 for a random one
 };
 // Adds the options of a command that judges documents.
 void add_judge_options(CLI::App& command, judge_options& options);

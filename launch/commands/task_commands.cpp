@@ -3,7 +3,7 @@
 
 #include "evaluation/devices.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/core_wait.hpp"
+#include "launch/commands/document_judge.hpp"
 #include "launch/files.hpp"
 #include "launch/slow_notice.hpp"
 #include "messages/ids.hpp"
@@ -28,29 +28,17 @@ int list_tasks() {
   return 0;
 }
 
-struct check_arguments {
-  std::vector<std::string> files;
-  std::string device = "cpu";
-  bool share_cores = false;
-  bool wait = false;
-};
-
 // Parses each file and runs its reference on every case. A problem in one file does not keep the
 // others from being checked, but a file that does not exist is an error. Returns the exit code.
-int check_tasks(const check_arguments& a) {
+int check_tasks(const std::vector<std::string>& files, const device_choice& choice) {
   std::vector<std::filesystem::path> paths;
-  for (const std::string& given : a.files) paths.push_back(find_task_file(given));
+  for (const std::string& given : files) paths.push_back(find_task_file(given));
   std::unique_ptr<device> judge;
   bool all_good = true;
   for (const auto& path : paths) {
     try {
       const task t = load_task(path);
-      if (judge == nullptr)
-        judge = plan_device(a.device, {.node = "check",
-                                       .share_cores = a.share_cores,
-                                       .begin_to_wait = core_wait(a.wait),
-                                       .programs = 1})
-                    .make();
+      if (judge == nullptr) judge = plan_device(choice, "check", 1).make();
       const task_report report = [&] {
         const slow_notice notice([&] { return "running the reference of " + t.name; });
         return judge->check_task(t);
@@ -91,15 +79,15 @@ void add_task_commands(CLI::App& app, command_action& action) {
       return 0;
     };
   });
-  auto checked = std::make_shared<check_arguments>();
+  auto files = std::make_shared<std::vector<std::string>>();
+  auto choice = std::make_shared<device_choice>();
   CLI::App* check =
       tasks->add_subcommand("check", "Parse task files and run their references on every case");
-  check->add_option("file", checked->files, "task files, or names of tasks")->required();
-  check->add_option("--device", checked->device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
-  check->add_flag("--share-cores", checked->share_cores, "run on a core that others use as well");
-  check->add_flag("--wait", checked->wait,
-                  "wait until a run or another command releases the GPU or a processor core");
-  check->callback([checked, &action] { action = [checked] { return check_tasks(*checked); }; });
+  check->add_option("file", *files, "task files, or names of tasks")->required();
+  add_device_options(*check, *choice);
+  check->callback([files, choice, &action] {
+    action = [files, choice] { return check_tasks(*files, *choice); };
+  });
   add_compile_command(*tasks, action);
   add_synthesise_command(*tasks, action);
   add_import_command(*tasks, action);

@@ -399,7 +399,7 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"some_of_many", "rows: its values are all distinct along dimension 0"},
       {"starts_program", "line 5: PermissionError"},
       {"syntax_error", "line 3: it is not valid Python"},
-      {"view_of_weight", "are views of the same memory"},
+      {"view_of_weight", "weight and lifted_tensor_0 are views of the same memory"},
       {"views_bits", "views the bits of a tensor as another type"},
       {"writes_file", "line 5: PermissionError"},
   };

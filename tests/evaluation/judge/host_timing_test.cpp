@@ -303,8 +303,8 @@ std::vector<observed_call> observe(const fake_session& candidate) {
 double chance_of_telling(const std::vector<observed_call>& learnt_from,
                          const std::vector<observed_call>& told,
                          const std::vector<std::string>& by) {
-  constexpr std::size_t values =
-      8;  // smaller ones are distinguished exactly, larger ones by their logarithm
+  // Smaller values are distinguished exactly, larger ones by their logarithm.
+  constexpr std::size_t values = 8;
   const auto key_of = [&](const observation& seen) {
     std::vector<std::size_t> key;
     for (const std::string& name : by) {

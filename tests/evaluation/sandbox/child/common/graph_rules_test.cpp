@@ -146,7 +146,8 @@ INSTANTIATE_TEST_SUITE_P(
         refusal{"def backward(x: Tensor) -> Tensor:\n    return x\n",
                 "compile_error: there is no function 'forward'"},
         refusal{"def forward(x: Tensor, y: Tensor) -> Tensor:\n    return x\n",
-                "forward takes 2 arguments, expected 1: the task's inputs, then its parameters"},
+                "compile_error: forward takes 2 arguments, expected 1: the task's inputs, then "
+                "its parameters"},
         refusal{"def forward(x: int) -> Tensor:\n    return torch.zeros([x])\n",
                 "argument 'x' is a int, expected Tensor"},
         refusal{"def forward(x: Tensor) -> int:\n    return 1\n", "forward returns a int"},
