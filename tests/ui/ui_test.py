@@ -214,7 +214,7 @@ class Viewer(unittest.TestCase):
             text=True,
             timeout=viewer.LIMIT_S,
         )
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("ssh -L", done.stderr)
 
     def test_hostile_clients_leave_it_answering(self):
