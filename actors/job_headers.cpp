@@ -25,6 +25,11 @@ void fill(schema::Evaluation::Builder e, const schema::JobHeader::Reader& header
   e.setClosedMs(unix_ms());
 }
 
+void describe(schema::Evaluation::Builder e, const schema::Artifact::Reader& artifact) {
+  e.setCompileMs(artifact.getCompileMs());
+  if (artifact.hasProgramId()) e.setProgramId(artifact.getProgramId());
+}
+
 }  // namespace
 
 compile_job next_attempt(const compile_job& job) { return with_next_attempt(job); }
@@ -50,7 +55,7 @@ evaluation_record close_job(const schema::JobHeader::Reader& header,
   e->setKind(verdict.getKind());
   e->setMessage(verdict.getMessage());
   e->setVerdict(verdict);
-  e->setCompileMs(artifact.getCompileMs());
+  describe(e.root(), artifact);
   return e.finish();
 }
 
@@ -64,7 +69,7 @@ evaluation_record close_job(const schema::BenchmarkJob::Reader& job,
   e->setVerdict(job.getVerdict());
   e->initMeasurements(1).setWithCaveats(0, measurement);
   e->setScore(measurement.getOutcome() == schema::Outcome::OK ? measurement.getScore() : 0);
-  e->setCompileMs(job.getArtifact().getCompileMs());
+  describe(e.root(), job.getArtifact());
   return e.finish();
 }
 

@@ -16,13 +16,14 @@ std::vector<gpu_facts> gpus_named(const std::string& name) {
   if (name != "cuda" && !name.starts_with("cuda:")) return {};
   std::vector<gpu_facts> all = find_gpus();
   if (name == "cuda") {
-    if (all.empty()) throw std::runtime_error("the NVIDIA driver sees no GPU");
+    if (all.empty()) throw std::runtime_error("the device cuda: the NVIDIA driver sees no GPU");
     return all;
   }
   const std::string number = name.substr(5);
   std::erase_if(all, [&](const gpu_facts& gpu) { return std::to_string(gpu.ordinal) != number; });
   if (all.empty())
-    throw std::runtime_error("there is no GPU " + number + "; `hone devices` lists what is there");
+    throw std::runtime_error("the device " + name + ": there is no GPU " + number +
+                             "; `hone devices` lists what is there");
   return all;
 }
 

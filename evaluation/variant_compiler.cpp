@@ -1,10 +1,10 @@
 #include "evaluation/variant_compiler.hpp"
 
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "evaluation/compile/compiled_block.hpp"
 #include "evaluation/compile/cpu/cpu_compiler.hpp"
@@ -19,17 +19,31 @@ namespace hone {
 namespace {
 
 using clock_type = std::chrono::steady_clock;
-using kernel_names = std::set<std::string>;
+
+// The part of a host program's check that later steps need.
+struct checked_program {
+  std::vector<std::string> launches;
+  program_id normal_form;
+};
+
+struct compiled_program {
+  compiled_block block;
+  program_id host;
+};
 
 constexpr std::uint64_t checker_memory = 2ULL << 30U;
 
 record<schema::Artifact> make_artifact(const schema::CompileJob::Reader& job,
                                        const schema::DeviceType::Reader& device_type,
-                                       const compiled_block& block, double compile_ms) {
+                                       const compiled_program& program, double compile_ms) {
+  const compiled_block& block = program.block;
   record_builder<schema::Artifact> artifact;
   content_id<artifact_id>(
       {device_type.getName().cStr(), job.getSettings().cStr(), job.getPython().cStr(), block.code})
       .store(artifact->initId());
+  content_id<program_id>(
+      {to_string(program.host), block.normal_form, job.getSettings().cStr()})
+      .store(artifact->initProgramId());
   artifact->setVariantId(job.getHeader().getVariantId());
   artifact->setDeviceType(device_type.getName());
   artifact->setSettings(job.getSettings());
@@ -66,15 +80,15 @@ struct variant_compiler::state {
   program_result<record<schema::Artifact>> compile(const schema::CompileJob::Reader& job,
                                                    const task& t,
                                                    const schema::DeviceType::Reader& device_type);
-  program_result<compiled_block> compile_program(const schema::CompileJob::Reader& job,
+  program_result<compiled_program> compile_program(const schema::CompileJob::Reader& job,
                                                  const task& t,
                                                  const schema::DeviceType::Reader& device_type);
-  program_result<kernel_names> check_host_program(const std::string& python, const task& t);
+  program_result<checked_program> check_host_program(const std::string& python, const task& t);
   std::string toolchain_of(const schema::DeviceType::Reader& device_type);
-  program_result<compiled_block> compile_block(std::string_view cuda, const kernel_names& launches,
+  program_result<compiled_block> compile_block(std::string_view cuda, const std::vector<std::string>& launches,
                                                const settings& asked,
                                                const schema::DeviceType::Reader& device_type);
-  program_result<compiled_block> compile_anew(std::string_view cuda, const kernel_names& launches,
+  program_result<compiled_block> compile_anew(std::string_view cuda, const std::vector<std::string>& launches,
                                               const settings& asked,
                                               const schema::DeviceType::Reader& device_type);
 
@@ -105,7 +119,7 @@ program_result<record<schema::Artifact>> variant_compiler::compile(
 
 // Compiles the host program in a sandbox process that does not run it. Returns the kernels that it
 // launches.
-program_result<kernel_names> variant_compiler::state::check_host_program(const std::string& python,
+program_result<checked_program> variant_compiler::state::check_host_program(const std::string& python,
                                                                          const task& t) {
   if (checker == nullptr) checker = sandbox_zygote::start();
   std::unique_ptr<sandbox_session> session;
@@ -121,7 +135,7 @@ program_result<kernel_names> variant_compiler::state::check_host_program(const s
     return failed(Outcome::REJECTED,
                   "the host program launches " + std::to_string(opened->launches.size()) +
                       " kernels by name, the limit is " + std::to_string(max_launched_kernels));
-  if (opened) return kernel_names(opened->launches.begin(), opened->launches.end());
+  if (opened) return checked_program{opened->launches, opened->normal_form};
   const program_failure& why = opened.error();
   if (why.outcome == Outcome::INFRASTRUCTURE) throw std::runtime_error(why.message);
   if (session->alive()) return failed(why);
@@ -139,7 +153,7 @@ std::string variant_compiler::state::toolchain_of(const schema::DeviceType::Read
 
 // Requires an earlier call of toolchain_of() for the device type, which makes the CUDA compiler.
 program_result<compiled_block> variant_compiler::state::compile_anew(
-    std::string_view block, const kernel_names& launches, const settings& asked,
+    std::string_view block, const std::vector<std::string>& launches, const settings& asked,
     const schema::DeviceType::Reader& device_type) {
   const std::string target = device_type.getTarget();
   switch (device_type.getKind()) {
@@ -155,7 +169,7 @@ program_result<compiled_block> variant_compiler::state::compile_anew(
 }
 
 program_result<compiled_block> variant_compiler::state::compile_block(
-    std::string_view block, const kernel_names& launches, const settings& asked,
+    std::string_view block, const std::vector<std::string>& launches, const settings& asked,
     const schema::DeviceType::Reader& device_type) {
   const std::string flags = std::string(asked.fast_math ? "fast_math" : "") + " " +
                             std::to_string(asked.max_registers.value_or(0));
@@ -170,15 +184,24 @@ program_result<compiled_block> variant_compiler::state::compile_block(
   return result;
 }
 
-program_result<compiled_block> variant_compiler::state::compile_program(
+program_result<compiled_program> variant_compiler::state::compile_program(
     const schema::CompileJob::Reader& job, const task& t,
     const schema::DeviceType::Reader& device_type) {
-  if (device_type.getKind() == schema::DeviceType::Kind::SIMULATED) return compiled_block{};
-  const auto launches = check_host_program(job.getPython(), t);
-  if (!launches) return failed(launches.error());
-  if (job.getCuda().size() == 0) return compiled_block{};
-  return compile_block(view(job.getCuda()), *launches, parse_settings(view(job.getSettings())),
-                       device_type);
+  if (device_type.getKind() == schema::DeviceType::Kind::SIMULATED) {
+    // Nothing is compiled: the texts themselves are the program.
+    compiled_program texts;
+    texts.block.normal_form = view(job.getCuda());
+    texts.host = content_id<program_id>({view(job.getPython())});
+    return texts;
+  }
+  const auto host = check_host_program(job.getPython(), t);
+  if (!host) return failed(host.error());
+  if (job.getCuda().size() == 0) return compiled_program{{}, host->normal_form};
+  return compile_block(view(job.getCuda()), host->launches,
+                       parse_settings(view(job.getSettings())), device_type)
+      .map([&](const compiled_block& block) {
+        return compiled_program{block, host->normal_form};
+      });
 }
 
 program_result<record<schema::Artifact>> variant_compiler::state::compile(
@@ -188,8 +211,8 @@ program_result<record<schema::Artifact>> variant_compiler::state::compile(
       to_string(variant_id(job.getHeader().getVariantId())) + " " + device_type.getName().cStr();
   if (auto known = artifacts.find(key)) return *known;
   const auto begin = clock_type::now();
-  const auto block = compile_program(job, t, device_type);
-  program_result<record<schema::Artifact>> result = block.map([&](const compiled_block& compiled) {
+  const auto program = compile_program(job, t, device_type);
+  program_result<record<schema::Artifact>> result = program.map([&](const auto& compiled) {
     const std::chrono::duration<double, std::milli> took = clock_type::now() - begin;
     return make_artifact(job, device_type, compiled, took.count());
   });

@@ -68,13 +68,29 @@ std::filesystem::path find_python() {
                            "; set HONE_PYTHON to one that has torch");
 }
 
+choice_set task_names(const std::filesystem::path& folder) {
+  choice_set names;
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+    if (entry.path().extension() == ".toml") names.insert(entry.path().stem());
+  }
+  return names;
+}
+
 std::filesystem::path find_task_file(const std::string& path_or_name) {
+  if (path_or_name.ends_with(".py"))
+    throw format_error(path_or_name, 0, "",
+                       "is a Python module and not a task file; `hone task import " + path_or_name +
+                           "` makes one from it");
   if (std::filesystem::is_regular_file(path_or_name)) return path_or_name;
   auto named = configs_folder() / "tasks" / (path_or_name + ".toml");
   if (std::filesystem::is_regular_file(named)) return named;
-  throw format_error(
-      path_or_name, 0, "",
-      "is neither a task file nor the name of one under " + (configs_folder() / "tasks").string());
+  std::string problem =
+      "is neither a task file nor the name of one under " + (configs_folder() / "tasks").string();
+  if (const std::string similar = find_similar(path_or_name, task_names(configs_folder() / "tasks"));
+      !similar.empty())
+    problem += " (did you mean " + similar + "?)";
+  throw format_error(path_or_name, 0, "", problem);
 }
 
 std::vector<std::filesystem::path> find_task_files(const std::string& named) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tasks/similar_names.hpp"
 #include "tasks/task_file.hpp"
 
 namespace hone {
@@ -27,6 +28,9 @@ std::filesystem::path find_python();
 // Returns the path of a task file. `path_or_name` is its path or the name of a task under
 // configs/tasks. Throws format_error, which names the folder that was searched.
 std::filesystem::path find_task_file(const std::string& path_or_name);
+
+// Returns the names of the task files directly in a folder; none if there is no such folder.
+choice_set task_names(const std::filesystem::path& folder);
 
 // Returns the task files that `named` means, sorted: all *.toml of a folder and the folders below
 // it, or what find_task_file() returns. Throws format_error.

@@ -15,21 +15,30 @@
 #include "messages/plain_message.hpp"
 #include "policy/policy_device.hpp"
 #include "process/inspection.hpp"
+#include "process/temporary_folder.hpp"
 #include "process/write_failure.hpp"
+#include "tasks/similar_names.hpp"
 
 namespace {
 
-// Returns the first word that should name a command and does not, or null.
-const char* find_unknown_command(const CLI::App& app, int argc, char** argv) {
+// Returns the message about the first word that should name a command and does not, or an empty
+// string.
+std::string describe_unknown_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
-    if (at->get_subcommands([](const CLI::App*) { return true; }).empty()) return nullptr;
-    const auto named =
-        at->get_subcommands([&](const CLI::App* one) { return one->check_name(argv[i]); });
-    if (named.empty()) return argv[i];
-    at = named.front();
+    hone::choice_set names;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* one : at->get_subcommands([](const CLI::App*) { return true; })) {
+      names.insert(one->get_name());
+      if (one->check_name(argv[i])) next = one;
+    }
+    if (names.empty()) return "";
+    if (next == nullptr)
+      return "'" + std::string(argv[i]) + "' is not a command" +
+             hone::describe_choices(argv[i], names) + "; --help tells more";
+    at = next;
   }
-  return nullptr;
+  return "";
 }
 
 // Has all options that count refuse negative numbers, which CLI11 would read modulo 2^64.
@@ -104,8 +113,8 @@ int run(int argc, char** argv) {
   hone::add_devices_command(app, action);
   hone::add_config_command(app, action);
   refuse_negative_counts(app);
-  if (const char* const unknown = find_unknown_command(app, argc, argv)) {
-    std::cerr << "hone: '" << unknown << "' is not a command; --help lists them\n";
+  if (const std::string unknown = describe_unknown_command(app, argc, argv); !unknown.empty()) {
+    std::cerr << "hone: " << unknown << "\n";
     return 2;
   }
   try {
@@ -137,5 +146,5 @@ int main(int argc, char** argv) {
     if (code == 0) code = 2;
   }
   std::fflush(nullptr);
-  _exit(code);  // threads of an actor system may still run: see start_actor_system()
+  hone::end_process(code);  // threads of an actor system may still run: see start_actor_system()
 }

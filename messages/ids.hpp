@@ -15,9 +15,9 @@
 
 namespace hone {
 
-// A 128-bit identity whose type names the kind of thing that it identifies. Ids of tasks, variants
-// and artifacts, and all ids of a corpus document's group, are the XXH3-128 of contents; all others
-// are random. An id is plain data: copy it freely and use it as a key. An id of zero is empty and
+// A 128-bit identity whose type names the kind of thing that it identifies. Ids of tasks, variants,
+// artifacts and programs, and all ids of a corpus document's group, are the XXH3-128 of contents;
+// all others are random. An id is plain data: copy it freely and use it as a key. An id of zero is empty and
 // converts to false.
 template <class Tag>
 struct id {
@@ -40,6 +40,7 @@ struct id {
 using task_id = id<struct task_tag>;
 using variant_id = id<struct variant_tag>;
 using artifact_id = id<struct artifact_tag>;
+using program_id = id<struct program_tag>;
 using draw_id = id<struct draw_tag>;
 using rollout_id = id<struct rollout_tag>;
 using group_id = id<struct group_tag>;

@@ -37,14 +37,14 @@ bool are_same_device(const std::string& a, const std::string& b) {
 void prepare_policy_device(const std::string& device) {
   if (device == "cpu") return;
   if (!device.starts_with("cuda"))
-    throw policy_error("the policy's device is '" + device + "', expected cpu, cuda or cuda:N");
+    throw policy_error("policy.device is '" + device + "', expected cpu, cuda or cuda:N");
   // The CUDA back end is not linked, because loading it would slow down every start of the program.
   static void* const library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)
-    throw policy_error("the policy's device is '" + device +
+    throw policy_error("policy.device is '" + device +
                        "', but LibTorch's CUDA back end cannot be loaded: " + dlerror());
   if (!at::hasCUDA())
-    throw policy_error("the policy's device is '" + device +
+    throw policy_error("policy.device is '" + device +
                        "', but LibTorch finds no CUDA device");
 }
 

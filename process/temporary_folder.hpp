@@ -1,28 +1,16 @@
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <stdexcept>
 #include <string>
 
 namespace hone {
 
 // A new folder hone-NAME-XXXXXX in the system's temporary folder. The destructor removes it with
-// everything in it.
+// everything in it, and so does end_process().
 class temporary_folder {
  public:
   // Throws std::runtime_error if the folder cannot be made.
-  explicit temporary_folder(const std::string& name) {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / ("hone-" + name + "-XXXXXX")).string();
-    if (mkdtemp(pattern.data()) == nullptr)
-      throw std::runtime_error("cannot make a temporary folder in " + pattern);
-    path_ = pattern;
-  }
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  explicit temporary_folder(const std::string& name);
+  ~temporary_folder();
   temporary_folder(const temporary_folder&) = delete;
   temporary_folder& operator=(const temporary_folder&) = delete;
   const std::string& path() const { return path_; }
@@ -30,5 +18,9 @@ class temporary_folder {
  private:
   std::string path_;
 };
+
+// Removes the temporary folders that still exist and ends the process without destructors. Other
+// threads may still run. Not for signal handlers.
+[[noreturn]] void end_process(int code);
 
 }  // namespace hone

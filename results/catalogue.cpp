@@ -34,18 +34,40 @@ catalogue::origin origin_of(schema::RolloutGroup::Origin origin) {
                                         : catalogue::origin::policy;
 }
 
+struct rollout_of_group {
+  group_id group;
+  std::uint32_t index = 0;
+  auto operator<=>(const rollout_of_group&) const = default;
+};
+
+// Returns the rollouts whose compiled programs copy one that their prompt shows, in order.
+std::vector<rollout_of_group> read_copies(const pool_inspector& pool) {
+  std::vector<rollout_of_group> copies;
+  pool.db().scan<schema::GroupProgress>(
+      family::progress, "", [&](std::string_view key, const record<schema::GroupProgress>& known) {
+        for (const std::uint32_t index : known->getCopies())
+          copies.push_back({id_from_key<group_id>(key), index});
+        return true;
+      });
+  std::sort(copies.begin(), copies.end());
+  return copies;
+}
+
 writings read_first_writings(const pool_inspector& pool) {
+  const std::vector<rollout_of_group> copies = read_copies(pool);
   writings all;
   pool.db().scan<schema::RolloutGroup>(
       family::groups, "", [&](std::string_view, const record<schema::RolloutGroup>& g) {
         const auto shown = shown_variants(g->getDraw());
-        for (const auto rollout : g->getRollouts()) {
-          const variant_id variant(rollout.getVariantId());
+        for (std::uint32_t i = 0; i < g->getRollouts().size(); ++i) {
+          const variant_id variant(g->getRollouts()[i].getVariantId());
           first_writing& first = all[variant];
           if (g->getFinishedMs() >= first.finished_ms) continue;
           first = {g->getFinishedMs(), static_cast<std::uint32_t>(g->getDraw().getPolicyVersion()),
                    origin_of(g->getOrigin()),
-                   std::find(shown.begin(), shown.end(), variant) != shown.end()};
+                   std::find(shown.begin(), shown.end(), variant) != shown.end() ||
+                       std::binary_search(copies.begin(), copies.end(),
+                                          rollout_of_group{group_id(g->getId()), i})};
         }
         return true;
       });

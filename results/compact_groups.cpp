@@ -67,7 +67,12 @@ class groups_reader {
         [&](std::string_view key, const record<schema::GroupProgress>& progress) {
           const auto id = id_from_key<group_id>(key);
           while (next != found_.groups.end() && next->id < id) ++next;
-          if (next != found_.groups.end() && next->id == id) next->state = progress->getState();
+          if (next != found_.groups.end() && next->id == id) {
+            next->state = progress->getState();
+            for (const std::uint32_t copy : progress->getCopies()) {
+              if (copy < next->rollouts.size()) next->rollouts[copy].is_copy = true;
+            }
+          }
           return next != found_.groups.end();
         });
   }

@@ -16,7 +16,7 @@ namespace hone {
 struct compact_group {
   struct rollout {
     variant_id variant;
-    bool is_shown = false;  // the prompt shows it, as an exemplar or as an attempt
+    bool is_copy = false;  // it copies a program that the prompt shows
   };
   group_id id;
   std::uint64_t finished_ms = 0;

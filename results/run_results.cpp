@@ -178,7 +178,7 @@ class results_reader {
 
   sample_source source_of(const compact_group::rollout& rollout, Outcome outcome) const {
     return outcome == Outcome::UNPARSABLE               ? sample_source::none
-           : rollout.is_shown                           ? sample_source::shown
+           : rollout.is_copy                            ? sample_source::shown
            : corpus_variants_.contains(rollout.variant) ? sample_source::corpus
            : references_.contains(rollout.variant)      ? sample_source::reference
            : written_.contains(rollout.variant)         ? sample_source::known

@@ -37,6 +37,11 @@ record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>
   out->setAttempt(result.getAttempt());
   out->setCompileMs(result.getCompileMs());
   out->setClosedMs(now_ms);
+  if (result.hasProgramId()) {
+    out->setProgramId(result.getProgramId());
+  } else if (known && (*known)->hasProgramId()) {
+    out->setProgramId((*known)->getProgramId());
+  }
   // A variant that is measured again is not verified again, so its first verdict stays.
   const auto has_passed = [](const schema::Evaluation::Reader& e) {
     return e.hasVerdict() && e.getVerdict().getOutcome() == Outcome::OK;

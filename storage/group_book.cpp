@@ -65,9 +65,22 @@ group_book::group_book(database& db, std::map<group_id, waiting_group> waiting,
       });
 }
 
+record_builder<schema::GroupProgress> group_book::progress_of(const group_id& group) const {
+  const auto known = db_->get<schema::GroupProgress>(family::progress, key_of(group));
+  return known ? record_builder<schema::GroupProgress>(**known)
+               : record_builder<schema::GroupProgress>();
+}
+
+void group_book::note_copies(const group_id& group, const std::vector<std::uint32_t>& copies) {
+  record_builder<schema::GroupProgress> progress = progress_of(group);
+  auto list = progress->initCopies(static_cast<unsigned>(copies.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, copies[i]);
+  db_->put(family::progress, key_of(group), progress.finish());
+}
+
 void group_book::store(const group_id& group, schema::GroupProgress::State state,
                        std::uint64_t sequence, std::uint64_t trained_by) {
-  record_builder<schema::GroupProgress> progress;
+  record_builder<schema::GroupProgress> progress = progress_of(group);
   progress->setState(state);
   progress->setReadySequence(sequence);
   progress->setTrainedBy(trained_by);

@@ -93,6 +93,8 @@ class group_book {
   std::set<group_id> abandon(Stage stage, const std::set<draw_id>& kept);
   // Drops these groups, which wait.
   void withdraw(const std::set<group_id>& groups);
+  // Records the rollouts, by index, whose programs copy one that the prompt shows.
+  void note_copies(const group_id& group, const std::vector<std::uint32_t>& copies);
   void mark_trained(const group_id& group, std::uint64_t version);
   void mark_dropped(const group_id& group);
   // Makes a group ready again whose step was abandoned, or drops it if its tokens were removed.
@@ -103,6 +105,7 @@ class group_book {
   void make_ready(const schema::RolloutGroup::Reader& group);
   void append(ready_group group);
   void leave_ready(const group_id& group);
+  record_builder<schema::GroupProgress> progress_of(const group_id& group) const;
   void store(const group_id& group, schema::GroupProgress::State state, std::uint64_t sequence,
              std::uint64_t trained_by);
 

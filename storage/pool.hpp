@@ -184,6 +184,12 @@ class pool {
   record<schema::ScoredGroup> score_group(const group_id& group) const;
   std::optional<record<schema::Evaluation>> evaluation_of(
       const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const;
+  // Returns the program that a variant was compiled to for the group's device type.
+  std::optional<program_id> program_of(const variant_id& variant,
+                                       const schema::RolloutGroup::Reader& group) const;
+  // Returns the rollouts, by index, whose programs copy one that the prompt shows: they have the
+  // same code, as text or compiled.
+  std::vector<std::uint32_t> find_copies(const schema::RolloutGroup::Reader& group) const;
   // Takes note of a group whose evaluations are all known.
   void note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
                    std::vector<record<schema::CompileJob>>& jobs);

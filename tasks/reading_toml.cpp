@@ -1,7 +1,5 @@
 #include "tasks/reading_toml.hpp"
 
-#include <dtl/dtl.hpp>
-
 namespace hone {
 
 std::string describe(const toml::node& node) {
@@ -122,35 +120,12 @@ double toml_view::number(std::string_view key) {
   return *find_number(key);
 }
 
-namespace {
-
-// Returns the name that takes the fewest insertions and deletions of characters to become `key`, or
-// an empty string if none is near.
-std::string find_nearest(const std::string& key, const std::set<std::string, std::less<>>& names) {
-  std::string nearest;
-  auto least = static_cast<long long>(key.size()) / 2 + 1;
-  for (const std::string& name : names) {
-    dtl::Diff<char, std::string> difference(key, name);
-    difference.compose();
-    if (difference.getEditDistance() >= least) continue;
-    least = difference.getEditDistance();
-    nearest = name;
-  }
-  return nearest;
-}
-
-}  // namespace
-
 void toml_view::finish() const {
   format_problems problems;
   for (const auto& [key, node] : *table_) {
     if (asked_.contains(std::string_view(key.str()))) continue;
-    std::string known;
-    for (const std::string& name : asked_) known += (known.empty() ? "" : ", ") + name;
-    const std::string nearest = find_nearest(std::string(key.str()), asked_);
     problems.add({file_, key.source().begin.line, prefix_ + std::string(key.str()),
-                  "unknown key" + (nearest.empty() ? "" : " (did you mean " + nearest + "?)") +
-                      ", expected one of: " + known});
+                  "unknown key" + describe_choices(std::string(key.str()), asked_)});
   }
   problems.throw_if_any();
 }

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tasks/format_error.hpp"
+#include "tasks/similar_names.hpp"
 
 namespace hone {
 
@@ -62,7 +62,7 @@ class toml_view {
   const toml::table* table_;
   std::string file_;
   std::string prefix_;
-  std::set<std::string, std::less<>> asked_;
+  choice_set asked_;
 };
 
 // Parses TOML. Throws format_error, with the file and the line, for a syntax error.

@@ -18,11 +18,12 @@ int main(int count, char** words) {
   app.name("hone ui");
   hone::ui_server::options options;
   std::string listen = "127.0.0.1:0";
-  app.add_option("run,--dir", options.run, "the run's directory, live or at rest")->required();
+  app.add_option("run,--dir", options.run, "the run's directory, live or at rest; required");
   app.add_option("--listen", listen, "HOST:PORT on this machine alone; port 0: any free one")
       ->capture_default_str();
   try {
     app.parse(count, words);
+    if (options.run.empty()) throw CLI::RequiredError("the run's directory");
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help is not an error
     std::cerr << "hone ui: " << e.what() << "\nhone ui --help tells more\n";

@@ -96,10 +96,13 @@ unique_fd take_gpu_lock(const early_lock& kept, const std::string& uuid) {
 }
 
 std::vector<reserved_core> reserve_cores(std::size_t devices, bool share_cores) {
-  if (share_cores) return std::vector<reserved_core>(devices);
   const unique_fd turn = wait_for_turn();
   std::vector<reserved_core> cores = lock_free_cores();
   const std::size_t allowed = allowed_cores().size();
+  if (share_cores) {
+    if (!cores.empty() && cores.size() < allowed) bind_thread(numbers_of(cores));
+    return std::vector<reserved_core>(devices);
+  }
   if (devices >= cores.size()) {
     const std::string problem =
         std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) +

@@ -46,8 +46,9 @@ unique_fd take_gpu_lock(const early_lock& kept, const std::string& uuid);
 
 // Chooses and locks a core for each of `devices` CPU devices and keeps this process, and the
 // threads and processes that it starts later, off these cores. Must be called before threads are
-// started. Returns the cores, highest first, or any core for each device if `share_cores`. Throws
-// hardware_taken, or std::runtime_error if there are too few cores at all.
+// started. Returns the cores, highest first. With `share_cores`, returns any core for each device
+// and only keeps this process off the cores that other devices have reserved, unless these are all.
+// Throws hardware_taken, or std::runtime_error if there are too few cores at all.
 std::vector<reserved_core> reserve_cores(std::size_t devices, bool share_cores);
 // Chooses and locks the launch core of a GPU in the same way. This process is kept off the core's
 // hyper-thread siblings as well, because a launch takes half as long again while one of them works.

@@ -32,7 +32,8 @@ struct kernel_facts {
 // A compiled cuda block. Its kernels are those that the host program launches and the block
 // declares.
 struct compiled_block {
-  std::string code;  // shared object or cubin
+  std::string code;         // shared object or cubin
+  std::string normal_form;  // of its assembly text
   std::vector<kernel_facts> kernels;
   std::string log;
 };

@@ -16,9 +16,10 @@ struct program_source {
 
 // Facts about the first of the programs that a session has opened.
 struct opened_programs {
-  std::vector<std::string> launches;  // names of the kernels that it launches, sorted
+  std::vector<std::string> launches;  // names of the kernels that it launches, in order
   bool has_prepare = false;
   std::size_t convolutions = 0;  // in the text of forward()
+  program_id normal_form;        // hash of the program without its names
 };
 
 }  // namespace hone

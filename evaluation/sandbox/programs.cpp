@@ -27,6 +27,7 @@ opened_programs read_opened(schema::Opened::Reader opened) {
   opened_programs programs;
   programs.has_prepare = opened.getHasPrepare();
   programs.convolutions = opened.getConvolutions();
+  programs.normal_form = program_id(opened.getNormalForm());
   for (const auto name : opened.getLaunches()) programs.launches.emplace_back(view(name));
   return programs;
 }

@@ -181,6 +181,9 @@ struct Opened {
   # The process that runs the kernels of a session on a CPU; 0 if there is none.
 
   convolutions @3 :UInt32;                    # in the text of the first program's forward()
+
+  normalForm @4 :Identity.Id $Identity.required;
+  # Hash of the first program without its names.
 }
 
 struct LoadedKernels {

@@ -85,8 +85,25 @@ std::vector<std::string> end_texts(const text_codec& codec) {
   return texts;
 }
 
+// Returns the kinds of devices and the types that they compute in, unless policy.dtype is set.
+std::map<std::string, std::string> dtypes_of_devices(const decoder_config& c) {
+  return {{"CPU", "float32"}, {"GPU", c.dtype}};
+}
+
+policy_memory memory_in(decoder_config c, const std::string& dtype) {
+  c.dtype = dtype;
+  return memory_of(c);
+}
+
 ordered_json policy_to_json(const policy_facts& p) {
   const decoder_config& c = p.config;
+  ordered_json memory;
+  for (const auto& [where, dtype] : dtypes_of_devices(c)) {
+    const policy_memory needed = memory_in(c, dtype);
+    memory[where] = {{"dtype", dtype},
+                     {"bytes_of_training_and_sampling", bytes_of_training(needed)},
+                     {"bytes_of_keys_and_values_of_a_token", needed.of_token}};
+  }
   ordered_json tensors = ordered_json::array();
   for (const auto& [name, row] : p.tensors)
     tensors.push_back({{"name", name}, {"count", row.count}, {"shape", row.shape}});
@@ -103,8 +120,7 @@ ordered_json policy_to_json(const policy_facts& p) {
           {"end_tokens", end_texts(p.codec)},
           {"chat",
            p.codec.chat().is_plain() ? ordered_json() : ordered_json(p.codec.chat().around("..."))},
-          {"bytes_of_training_and_sampling", bytes_of_training(memory_of(c))},
-          {"bytes_of_keys_and_values_of_a_token", memory_of(c).of_token}};
+          {"memory", memory}};
 }
 
 void print(const policy_facts& p) {
@@ -138,11 +154,15 @@ void print(const policy_facts& p) {
                                        (is_head ? ", which is the head as well" : ""));
   }
   line("", "all tensors of the folder have a place, or are copies of such");
-  const policy_memory memory = memory_of(c);
-  line("memory", fixed(bytes_of_training(memory) / (1U << 30U), 2) +
-                     " GiB for training and sampling on one device, without activations; " +
-                     fixed(memory.of_token / (1U << 10U), 1) +
-                     " KiB of keys and values for each token");
+  const char* memory_line = "memory";
+  for (const auto& [where, dtype] : dtypes_of_devices(c)) {
+    const policy_memory memory = memory_in(c, dtype);
+    line(std::exchange(memory_line, ""),
+         "on a " + std::string(where) + ", in " + dtype + ": " +
+             fixed(bytes_of_training(memory) / (1U << 30U), 2) +
+             " GiB for training and sampling, without activations; " +
+             fixed(memory.of_token / (1U << 10U), 1) + " KiB of keys and values for each token");
+  }
 }
 
 int check_policy(const policy_options& options) {

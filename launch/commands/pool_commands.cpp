@@ -41,26 +41,23 @@ struct pool_arguments {
 // Throws pool_error if the pool has tasks, but not this one. An empty pool is not an error.
 void check_task(const pool_inspector& pool, const std::string& name) {
   if (name.empty()) return;
-  std::string known;
-  for (const auto& t : pool.tasks()) {
-    if (view(t->getName()) == name) return;
-    known += (known.empty() ? "" : ", ") + text(t->getName());
-  }
-  if (!known.empty()) throw pool_error("the pool has no task " + name + "; it has " + known);
+  choice_set known;
+  for (const auto& t : pool.tasks()) known.insert(text(t->getName()));
+  if (!known.empty() && !known.contains(name))
+    throw pool_error("the pool has no task " + name + describe_choices(name, known));
 }
 
 // Throws pool_error if the pool has evaluations, but none on this device type. Reads the whole
 // pool, so it is for filters that have found nothing.
 void check_device_type(const pool_inspector& pool, const std::string& name) {
   if (name.empty()) return;
-  std::set<std::string> types;
+  choice_set types;
   pool.each_known_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>&) {
     types.insert(key.device_type);
   });
   if (types.empty() || types.contains(name)) return;
-  std::string known;
-  for (const std::string& type : types) known += (known.empty() ? "" : ", ") + type;
-  throw pool_error("the pool has no evaluation on the device type " + name + "; it has " + known);
+  throw pool_error("the pool has no evaluation on the device type " + name +
+                   describe_choices(name, types));
 }
 
 std::vector<std::string> outcome_names() {

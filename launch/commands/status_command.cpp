@@ -125,6 +125,11 @@ void print(const schema::NodeStatus::Reader& node) {
   }
   if (!node.hasRun()) return;
   const auto run = node.getRun();
+  if (run.getStage().size() == 0) {  // of a server, which trains nothing
+    std::cout << "  groups waiting " << run.getWaitingGroups() << "\n";
+    print_samples(named_numbers(run.getOutcomes()));
+    return;
+  }
   std::cout << "  run: stage " << view(run.getStage()) << ", step " << run.getStep() << ", version "
             << run.getVersion() << ", lag " << fixed(run.getLag(), 2) << ", in flight "
             << run.getInFlight() << ", groups waiting " << run.getWaitingGroups() << " ready "

@@ -34,6 +34,7 @@
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/work_progress.hpp"
+#include "process/temporary_folder.hpp"
 #include "results/printing.hpp"
 #include "results/report.hpp"
 
@@ -108,7 +109,7 @@ class run_process {
     });
     std::cout.flush();
     // The folder stays locked until the process closes the pool's files.
-    _exit(code);
+    end_process(code);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launch/chat_templates.hpp"
+#include "launch/files.hpp"
 #include "launch/teaching.hpp"
 #include "messages/clock.hpp"
 #include "messages/even_spacing.hpp"
@@ -58,13 +59,20 @@ task_table load_tasks(const configuration& c) {
   task_table table;
   const std::filesystem::path folder = c.tasks.folder;
   std::vector<std::filesystem::path> files;
-  for (const auto* names : {&c.tasks.names, &c.tasks.held_out}) {
-    if (c.tasks.names.empty()) break;
-    for (const std::string& name : *names) files.push_back(folder / (name + ".toml"));
+  if (!std::filesystem::is_directory(folder))
+    throw format_error(c.file.string(), 0, "tasks.folder", folder.string() + " is not a folder");
+  const choice_set known = task_names(folder);
+  for (const auto& [key, names] : {std::pair{"tasks.names", &c.tasks.names},
+                                   std::pair{"tasks.held_out", &c.tasks.held_out}}) {
+    for (const std::string& name : *names) {
+      if (!known.contains(name))
+        throw format_error(c.file.string(), 0, key,
+                           "'" + name + "' is not a task of " + folder.string() +
+                               describe_choices(name, known));
+      if (!c.tasks.names.empty()) files.push_back(folder / (name + ".toml"));
+    }
   }
   if (c.tasks.names.empty()) {
-    if (!std::filesystem::is_directory(folder))
-      throw format_error(c.file.string(), 0, "tasks.folder", folder.string() + " is not a folder");
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() == ".toml" && load_task(entry.path()).has_result)
         files.push_back(entry.path());
@@ -86,7 +94,7 @@ task_table load_tasks(const configuration& c) {
   for (const std::string& name : held_out) {
     if (!seen.contains(folder / (name + ".toml")))
       throw format_error(c.file.string(), 0, "tasks.held_out",
-                         "'" + name + "' is not a task of " + folder.string());
+                         "'" + name + "' has no result (has_result = false)");
   }
   const curriculum_options& plan = c.learner.plan;
   const bool trains_on_tasks = plan.self_supervised.steps > 0 || plan.contrastive.steps > 0 ||

@@ -38,6 +38,10 @@ constexpr double least_share_with_others = 0.1;
 constexpr std::size_t tried_tasks = 3;
 constexpr std::size_t read_documents = 50;  // whose lengths a dry run counts
 constexpr std::int64_t most_timed = 4;      // documents in an update that a dry run times
+// A dry run tries a short update first, of this many tokens. If a longer one would take more
+// seconds than this, it is not made: its time is taken to be in proportion to its tokens.
+constexpr std::size_t short_update = 128;
+constexpr double longest_update_s = 5;
 
 bool learns_from_corpus(const configuration& c) {
   return c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.stream.workers == 0;
@@ -214,21 +218,30 @@ class start_check {
       tokens += learner.codec().encode_answer(documents[i].text).size();
     const auto length = std::min<std::size_t>(longest_prompt_ + tokens / read,
                                               static_cast<std::size_t>(learner.context()));
-    const std::vector<sft_example> batch(
-        static_cast<std::size_t>(
-            std::clamp<std::int64_t>(c_.learner.plan.sft.batch, 1, most_timed)),
-        {std::vector<token_id>(length / 2, 1), std::vector<token_id>(length - length / 2, 1)});
+    const auto examples = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(c_.learner.plan.sft.batch, 1, most_timed));
+    // The first update makes buffers and kernels. A short one shows whether others take too long.
+    const std::size_t tried = std::min(length, short_update);
+    (void)time_update(learner, 1, tried);
+    const double least = time_update(learner, 1, tried);
+    const double tokens_each = static_cast<double>(length) / static_cast<double>(tried);
+    pace_.update_s = least * tokens_each;
+    if (pace_.update_s * static_cast<double>(examples) > longest_update_s) return;
     std::vector<double> times_s;
-    for (int i = 0; i < 4; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
-      learner.sft_update(batch, 0, 1);
-      finish_policy_work(c_.policy.device);
-      times_s.push_back(
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    }
-    // The first update makes buffers and kernels.
+    for (int i = 0; i < 3; ++i) times_s.push_back(time_update(learner, examples, length));
     pace_.update_s =
-        *std::min_element(times_s.begin() + 1, times_s.end()) / static_cast<double>(batch.size());
+        *std::min_element(times_s.begin(), times_s.end()) / static_cast<double>(examples);
+  }
+
+  // Returns the seconds that an update takes with examples of a length in tokens.
+  double time_update(trainer& learner, std::size_t examples, std::size_t length) const {
+    const std::vector<sft_example> batch(
+        examples,
+        {std::vector<token_id>(length / 2, 1), std::vector<token_id>(length - length / 2, 1)});
+    const auto begin = std::chrono::steady_clock::now();
+    learner.sft_update(batch, 0, 1);
+    finish_policy_work(c_.policy.device);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
   void compare_with_context(const task_table& tasks, const prompt_template& prompts,

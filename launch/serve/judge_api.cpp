@@ -42,7 +42,7 @@ double seconds_of(const http_request& request, const std::string& name) {
   const auto value = parse_number<double>(given->second);
   if (!value || *value < 0 || *value > max_wait_s)
     throw bad_request(400, "bad_request",
-                      "'" + name + "' is not a number of seconds from 0 to " +
+                      name + " is '" + given->second + "', expected seconds from 0 to " +
                           std::to_string(static_cast<int>(max_wait_s)));
   return *value;
 }

@@ -15,6 +15,7 @@
 #include "launch/stop_signals.hpp"
 #include "launch/system.hpp"
 #include "network/identity.hpp"
+#include "process/temporary_folder.hpp"
 #include "results/printing.hpp"
 #include "storage/inspection.hpp"
 
@@ -86,7 +87,7 @@ class server {
     announce(http.address(), late.size());
     const int code = wait(system, supervisor, *api);
     std::cout.flush();
-    _exit(code);  // the folder stays locked until the process closes the pool's files
+    end_process(code);  // the folder stays locked until the process closes the pool's files
   }
 
  private:

@@ -108,6 +108,8 @@ struct Artifact {
   kernels @6 :List(Kernel);
   compileMs @7 :Float64;
   log @8 :Text;                               # the compiler's warnings
+  programId @9 :Identity.Id;
+  # Hash of settings, host program and compiled code without names, comments and unreachable code.
 }
 
 struct VerifyJob {
@@ -263,4 +265,5 @@ struct Evaluation {
   measurements @12 :List(Measurement);
   compileMs @13 :Float64;
   closedMs @14 :UInt64;                       # Unix time in ms
+  programId @15 :Identity.Id;                 # of the artifact; absent if there is none
 }

@@ -49,6 +49,10 @@ struct GroupProgress {
   readySequence @1 :UInt64;                   # state ready: its key among the ready groups
   trainedBy @2 :UInt64;                       # state trained: version made by the step that took it
 
+  copies @3 :List(UInt32);
+  # From state ready on: the indices of the rollouts whose programs copy one that the prompt shows.
+  # Absent in groups that an older version judged.
+
   enum State {
     pending @0;                               # evaluations are missing
     ready @1;                                 # all evaluations are known

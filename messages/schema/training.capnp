@@ -20,6 +20,7 @@ struct ScoredGroup {
     outcome @0 :Pipeline.Outcome;
     score @1 :Float64;                        # speed-up; 0 unless ok
     speedupsOver @2 :List(NamedNumber);       # speed-up over each baseline, by name; none unless ok
+    isCopy @3 :Bool;                          # the program copies one that the prompt shows
   }
 }
 

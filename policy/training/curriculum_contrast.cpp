@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "messages/ids.hpp"
-#include "messages/shown_variants.hpp"
 #include "policy/training/curriculum.hpp"
 
 namespace hone {
@@ -31,7 +30,6 @@ double mean(const std::vector<double>& values) {
 std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Reader& scored) const {
   const auto draw = scored.getGroup().getDraw();
   const auto t = tasks_->find(task_id(draw.getTaskId()));
-  const std::vector<variant_id> shown = shown_variants(draw);
   double best_shown = 0;
   for (const auto exemplar : draw.getExemplars())
     best_shown = std::max(best_shown, exemplar.getScore());
@@ -39,11 +37,9 @@ std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Rea
   for (unsigned i = 0; i < scored.getResults().size(); ++i) {
     const auto result = scored.getResults()[i];
     const auto rollout = scored.getGroup().getRollouts()[i];
-    group.push_back(
-        {result.getOutcome() == Outcome::OK && !rollout.getTruncated(), result.getScore(),
-         over_best_baseline(result, t != nullptr && t->relaxed),
-         std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end(),
-         best_shown});
+    group.push_back({result.getOutcome() == Outcome::OK && !rollout.getTruncated(),
+                     result.getScore(), over_best_baseline(result, t != nullptr && t->relaxed),
+                     result.getIsCopy(), best_shown});
   }
   return group;
 }

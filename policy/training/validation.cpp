@@ -6,7 +6,6 @@
 
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
-#include "messages/shown_variants.hpp"
 
 namespace hone {
 namespace {
@@ -16,11 +15,6 @@ struct answers {
   double ok = 0;
   double share_ok() const { return all > 0 ? ok / all : 0; }
 };
-
-bool is_copy(const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) {
-  const auto shown = shown_variants(group.getDraw());
-  return std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end();
-}
 
 std::string percent(double share) {
   char text[16];
@@ -53,7 +47,7 @@ curriculum::numbers describe_validation(const schema::TrainingBatch::Reader& bat
       };
       count(all);
       if (task != nullptr && task->tier > 0) count(tiers[task->tier]);
-      copies += is_copy(group, group.getRollouts()[i]) ? 1 : 0;
+      copies += result.getIsCopy() ? 1 : 0;
       if (is_ok && result.getScore() > 0) logs += std::log(result.getScore());
     }
   }

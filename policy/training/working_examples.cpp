@@ -6,7 +6,6 @@
 
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
-#include "messages/shown_variants.hpp"
 
 namespace hone {
 namespace {
@@ -27,12 +26,11 @@ std::vector<sft_example> working_examples(const schema::TrainingBatch::Reader& b
   for (const auto scored : batch.getGroups()) {
     const auto draw = scored.getGroup().getDraw();
     const auto prompt = codec.encode_prompt(view(scored.getGroup().getPrompt()));
-    const std::vector<variant_id> shown = shown_variants(draw);
     for (unsigned i = 0; i < scored.getResults().size(); ++i) {
       const auto rollout = scored.getGroup().getRollouts()[i];
       if (scored.getResults()[i].getOutcome() != Outcome::OK || rollout.getTruncated()) continue;
       const variant_id variant(rollout.getVariantId());
-      if (std::find(shown.begin(), shown.end(), variant) != shown.end()) continue;
+      if (scored.getResults()[i].getIsCopy()) continue;
       if (!seen.emplace(task_id(draw.getTaskId()), variant).second) continue;
       sft_example example{prompt, {}};
       for (const token_id token : rollout.getTokens()) example.completion.push_back(token);

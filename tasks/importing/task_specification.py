@@ -317,7 +317,8 @@ class Specification:
                 + (
                     "are drawn near it"
                     if self.importer.varies_constants
-                    else "keep it, except in some checks (--vary-constants draws them near it)"
+                    else "keep it, except in some checks (--vary-constants, which is "
+                    '"vary_constants" over HTTP, draws them near it)'
                 )
             )
         if not self.importer.varies_constants:

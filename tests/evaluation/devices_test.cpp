@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cpu/cpu_device.hpp"
 
@@ -73,6 +76,25 @@ TEST(PlannedDevices, SharingTheirCoresAreOfAnotherType) {
   const std::string name(view(shared.type->getName()));
   EXPECT_EQ(name, std::string(view(cpu_device_type()->getName())) + "-shared");
   EXPECT_EQ(view(shared.make()->type()->getName()), name);
+}
+
+// A device that has reserved a core must not wait for a process that shares the others.
+TEST(PlannedDevices, SharingCoresKeepsAProcessOffReservedOnes) {
+  const std::vector<int> before = allowed_cores();
+  if (before.size() < 2) GTEST_SKIP() << "one core is left to all";
+  unique_fd reserved;
+  for (const int core : before) {
+    if (reserved = lock_core(core); reserved) {
+      std::jthread([&] {
+        (void)reserve_cores(1, true);
+        const std::vector<int> after = allowed_cores();
+        EXPECT_EQ(std::count(after.begin(), after.end(), core), 0) << "core " << core;
+        EXPECT_FALSE(after.empty());
+      });
+      return;
+    }
+  }
+  GTEST_SKIP() << "other processes have reserved all cores";
 }
 
 TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {

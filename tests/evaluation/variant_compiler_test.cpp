@@ -76,6 +76,51 @@ TEST_F(VariantCompiler, DoesNotCompileARefusedBlockAgain) {
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
 }
 
+// The block has a helper and an unused kernel in some order; the host program names its results.
+std::string copied(const std::string& kernel, const std::string& helper, const std::string& result,
+                   bool reversed, const std::string& factor = "0.5f",
+                   const std::string& threads = "256") {
+  const std::string unused = "__global__ void " + helper + "_unused(float* y) { y[0] = 3; }\n";
+  const std::string function =
+      "__device__ float " + helper + "(float v) { return v * " + factor + "; }\n";
+  const std::string entry = "__global__ void " + kernel +
+                            "(const float* x, float* to, int n) {\n  __shared__ float " + result +
+                            "[256];\n  int i = blockIdx.x * " + threads +
+                            " + threadIdx.x;  // the element\n  " + result +
+                            "[threadIdx.x] = i < n ? x[i] : 0;\n  __syncthreads();\n  if (i < n) "
+                            "to[i] = " +
+                            helper + "(" + result + "[threadIdx.x]);\n}\n";
+  return "## Code Implementation\n```cuda\n" +
+         (reversed ? function + entry + unused : unused + function + entry) +
+         "```\n```python\ndef forward(x: Tensor) -> Tensor:\n    " + result +
+         " = torch.empty_like(x)\n    launch(\"" + kernel + "\", [(x.size(0) + " + threads +
+         " - 1) // " + threads + "], [" + threads + "], x, " + result + ", x.size(0))\n    return " +
+         result + "\n```\n";
+}
+
+TEST_F(VariantCompiler, CopiesHaveTheSameProgramWhateverTheirNames) {
+  record_builder<schema::DeviceType> cpu;
+  cpu->setName("cpu");
+  cpu->setKind(schema::DeviceType::Kind::CPU);
+  cpu->setTarget("-march=x86-64-v3");
+  for (const auto& type : {gpu_type("sm_90a"), cpu.finish()}) {
+    const auto program_of = [&](const std::string& text) {
+      const auto made = compiler_.compile(
+          *make_compile_job(*make_variant(halve().id, text), view(type->getName())), halve(), *type);
+      if (!made) throw std::runtime_error(made.error().message);
+      return program_id((*made)->getProgramId());
+    };
+    const program_id known = program_of(copied("halve", "half", "y", false));
+    EXPECT_TRUE(known);
+    EXPECT_EQ(program_of(copied("a_kernel", "zz", "out", true)), known) << type->getName().cStr();
+    EXPECT_EQ(program_of(copied("zz", "aa", "longer_result", false, "(0.25f + 0.25f)")), known);
+    EXPECT_NE(program_of(copied("halve", "half", "y", false, "0.25f")), known);
+    EXPECT_NE(program_of(copied("halve", "half", "y", false, "0.5f", "128")), known);
+    EXPECT_EQ(program_of(document("", "0.5f")), program_of(document("", "0.5f", "n = x.size(0)")));
+    EXPECT_NE(program_of(document("", "0.5f")), program_of(document("cuda_graph = true", "0.5f")));
+  }
+}
+
 // Every name costs the compiler's node time beyond the limits of the processes that compile.
 TEST_F(VariantCompiler, RefusesToLaunchTooManyNames) {
   const auto launching = [](int names) {

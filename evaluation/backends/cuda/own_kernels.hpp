@@ -1,7 +1,6 @@
 #pragma once
 
 #include <future>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@ class own_kernels {
   // A part of the kernels, which is compiled in parallel with the others.
   struct part {
     std::string source;  // a cuda block
-    std::set<std::string> kernels;
+    std::vector<std::string> kernels;
   };
   static const std::vector<part>& parts();
 

@@ -9,6 +9,7 @@
 #include "evaluation/compile/cpu/host_toolchain.hpp"
 #include "evaluation/compile/cpu/shared_object.hpp"
 #include "evaluation/compile/cuda_source.hpp"
+#include "evaluation/compile/normal_form.hpp"
 #include "process/temporary_folder.hpp"
 
 namespace hone {
@@ -71,7 +72,7 @@ std::vector<std::string> cpu_compiler::compile_arguments(bool fast_math) const {
 }
 
 program_result<compiled_block> cpu_compiler::compile(std::string_view block,
-                                                     const std::set<std::string>& launched,
+                                                     const std::vector<std::string>& launched,
                                                      bool fast_math,
                                                      std::chrono::milliseconds time_limit) const {
   try {
@@ -81,7 +82,7 @@ program_result<compiled_block> cpu_compiler::compile(std::string_view block,
   }
 }
 
-compiled_block cpu_compiler::build(std::string_view block, const std::set<std::string>& launched,
+compiled_block cpu_compiler::build(std::string_view block, const std::vector<std::string>& launched,
                                    bool fast_math,
                                    std::chrono::steady_clock::time_point deadline) const {
   const include_scan includes = take_out_includes(block);
@@ -127,6 +128,8 @@ compiled_block cpu_compiler::build(std::string_view block, const std::set<std::s
 
   compiled_block result;
   result.code = read_bytes(folder.path() + "/block.so");
+  result.normal_form =
+      normal_form(read_bytes(folder.path() + "/block.s"), {"hone_module"}, kernels);
   if (const auto problem = find_loading_problem(result.code))
     throw block_refused("cuda: the block " + *problem);
   for (const std::string& name : kernels)

@@ -21,16 +21,16 @@ class cpu_compiler {
   explicit cpu_compiler(const std::string& target);
 
   // Compiles a block. `launched`: the kernels that the host program names, possibly with template
-  // arguments.
+  // arguments, in the order of its text.
   program_result<compiled_block> compile(std::string_view block,
-                                         const std::set<std::string>& launched, bool fast_math,
+                                         const std::vector<std::string>& launched, bool fast_math,
                                          std::chrono::milliseconds time_limit) const;
 
  private:
   std::vector<std::string> preprocess_arguments(bool fast_math) const;
   std::vector<std::string> compile_arguments(bool fast_math) const;
   // Throws block_refused.
-  compiled_block build(std::string_view block, const std::set<std::string>& launched,
+  compiled_block build(std::string_view block, const std::vector<std::string>& launched,
                        bool fast_math, std::chrono::steady_clock::time_point deadline) const;
 
   std::vector<std::string> target_;

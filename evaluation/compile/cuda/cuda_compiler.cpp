@@ -14,6 +14,7 @@
 #include "evaluation/compile/cuda/diagnostics.hpp"
 #include "evaluation/compile/cuda/nvrtc/nvrtc.capnp.h"
 #include "evaluation/compile/cuda_source.hpp"
+#include "evaluation/compile/normal_form.hpp"
 #include "evaluation/program/kernel_limits.hpp"
 #include "messages/record.hpp"
 #include "process/framing.hpp"
@@ -104,6 +105,9 @@ compiled_block read_result(const schema::NvrtcResult::Reader& made,
   const auto code = made.getCode();
   result.code.assign(reinterpret_cast<const char*>(code.begin()), code.size());
   check_memory(result.code);
+  std::vector<std::string> roots;
+  for (const auto symbol : symbols) roots.emplace_back(view(symbol));
+  result.normal_form = normal_form(view(made.getPtx()), roots, kernels);
   const grid_barriers barriers(view(made.getPtx()));
   auto parameters = read_parameter_tables(result.code, table_prefix, kernels.size());
   std::unordered_map<std::string, kernel_facts> usage;  // by symbol
@@ -166,7 +170,7 @@ bool cuda_compiler::is_cuda_header(const std::string& name) const {
 }
 
 program_result<compiled_block> cuda_compiler::compile(std::string_view block,
-                                                      const std::set<std::string>& launched,
+                                                      const std::vector<std::string>& launched,
                                                       const settings& asked,
                                                       const std::string& architecture,
                                                       std::chrono::milliseconds time_limit) {
@@ -180,7 +184,7 @@ program_result<compiled_block> cuda_compiler::compile(std::string_view block,
 // Returns the kernels among `launched` that the block declares. Throws block_refused for names that
 // are reserved.
 std::vector<std::string> cuda_compiler::find_kernels(const std::string& source,
-                                                     const std::set<std::string>& launched) {
+                                                     const std::vector<std::string>& launched) {
   const std::string readable = blank_comments(source);
   const std::vector<cuda_token> tokens = tokenize(readable);
   for (const cuda_token& token : tokens) {
@@ -218,7 +222,7 @@ std::vector<char> cuda_compiler::request(const std::vector<char>& job,
   return std::move(message->bytes);
 }
 
-compiled_block cuda_compiler::build(std::string_view block, const std::set<std::string>& launched,
+compiled_block cuda_compiler::build(std::string_view block, const std::vector<std::string>& launched,
                                     const settings& asked, const std::string& architecture,
                                     std::chrono::milliseconds time_limit) {
   const auto deadline = clock_type::now() + time_limit + answer_grace;

@@ -24,9 +24,9 @@ class cuda_compiler {
   cuda_compiler();
 
   // Compiles a block. `architecture`: "sm_90a". `launched`: the kernels that the host program
-  // names, possibly with template arguments.
+  // names, possibly with template arguments, in the order of its text.
   program_result<compiled_block> compile(std::string_view block,
-                                         const std::set<std::string>& launched,
+                                         const std::vector<std::string>& launched,
                                          const settings& asked, const std::string& architecture,
                                          std::chrono::milliseconds time_limit);
 
@@ -37,12 +37,12 @@ class cuda_compiler {
   void start();
   bool is_cuda_header(const std::string& name) const;
   static std::vector<std::string> find_kernels(const std::string& source,
-                                               const std::set<std::string>& launched);
+                                               const std::vector<std::string>& launched);
   // Sends a job to hone-nvrtc and returns the answer. Throws block_refused if none arrives in time.
   std::vector<char> request(const std::vector<char>& job,
                             std::chrono::steady_clock::time_point deadline);
   // Throws block_refused.
-  compiled_block build(std::string_view block, const std::set<std::string>& launched,
+  compiled_block build(std::string_view block, const std::vector<std::string>& launched,
                        const settings& asked, const std::string& architecture,
                        std::chrono::milliseconds time_limit);
 

@@ -34,10 +34,7 @@ TEST(Validation, CountsAnswersByTierAndCopies) {
   add("b", 1);
   add("c", 2);
   add("d", 2);
-  group_options copying;
-  copying.task = {2, 0};
-  copying.exemplars = {variant_id(groups[0]->getRollouts()[0].getVariantId())};
-  groups.push_back(make_group({"a"}, copying));
+  add("a", 2);
   record_builder<schema::TrainingBatch> batch(*judged_batch(groups, Stage::VALIDATION));
   const auto result = [&](unsigned group) { return batch->getGroups()[group].getResults()[0]; };
   result(0).setScore(std::exp(2.0));
@@ -45,6 +42,7 @@ TEST(Validation, CountsAnswersByTierAndCopies) {
   result(2).setScore(1);
   result(3).setOutcome(Outcome::INFRASTRUCTURE);
   result(4).setOutcome(Outcome::COMPILE_ERROR);
+  result(4).setIsCopy(true);
   const curriculum::numbers n = describe_validation(*batch.finish(), tasks);
   EXPECT_EQ(n.at("validation_answers"), 4) << "the inconclusive one says nothing";
   EXPECT_EQ(n.at("validation_ok"), 0.5);

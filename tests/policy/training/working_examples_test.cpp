@@ -18,6 +18,7 @@ class WorkingExamples : public testing::Test {
     std::vector<token_id> tokens;
     Outcome outcome = Outcome::OK;
     bool is_truncated = false;
+    bool is_copy = false;
   };
 
   std::vector<sft_example> examples(const std::vector<std::vector<completion>>& groups) const {
@@ -26,7 +27,6 @@ class WorkingExamples : public testing::Test {
     for (unsigned g = 0; g < list.size(); ++g) {
       auto group = list[g].initGroup();
       task_id{1, 1}.store(group.initDraw().initTaskId());
-      variant_id{9, 9}.store(group.getDraw().initExemplars(1)[0].initVariantId());
       const auto count = static_cast<unsigned>(groups[g].size());
       auto rollouts = group.initRollouts(count);
       auto results = list[g].initResults(count);
@@ -37,6 +37,7 @@ class WorkingExamples : public testing::Test {
         auto tokens = rollouts[i].initTokens(static_cast<unsigned>(one.tokens.size()));
         for (unsigned k = 0; k < tokens.size(); ++k) tokens.set(k, one.tokens[k]);
         results[i].setOutcome(one.outcome);
+        results[i].setIsCopy(one.is_copy);
       }
     }
     return working_examples(*batch.finish(), codec_);
@@ -57,8 +58,8 @@ TEST_F(WorkingExamples, AreTheDistinctProgramsThatWork) {
   EXPECT_EQ(found[1].completion, (std::vector<token_id>{9, end_}));
 }
 
-TEST_F(WorkingExamples, LeaveOutWhatThePromptShows) {
-  EXPECT_TRUE(examples({{{9, {5, end_}}}}).empty());
+TEST_F(WorkingExamples, LeaveOutCopiesOfWhatThePromptShows) {
+  EXPECT_TRUE(examples({{{9, {5, end_}, Outcome::OK, false, true}}}).empty());
 }
 
 TEST_F(WorkingExamples, EndWhereTheirProgramEnds) {

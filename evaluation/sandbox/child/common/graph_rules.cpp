@@ -323,12 +323,14 @@ void bound_attention(Graph& graph) {
 }
 
 std::vector<std::string> launched_kernels(const Graph& graph) {
-  std::set<std::string> names;
+  std::vector<std::string> names;
+  std::set<std::string> known;
   for_each_node(graph.block(), [&](const Node* node) {
-    if (std::string(node->kind().toQualString()) == "hone::launch")
-      names.insert(torch::jit::toIValue(node->inputs()[0])->toStringRef());
+    if (std::string(node->kind().toQualString()) != "hone::launch") return;
+    const std::string& name = torch::jit::toIValue(node->inputs()[0])->toStringRef();
+    if (known.insert(name).second) names.push_back(name);
   });
-  return {names.begin(), names.end()};
+  return names;
 }
 
 std::size_t count_convolutions(const Graph& graph) {

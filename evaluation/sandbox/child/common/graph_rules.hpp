@@ -31,7 +31,7 @@ void synchronize_operators(torch::jit::Graph& graph);
 // a CPU trusts that both are equally long, and reads beyond the shorter one.
 void bound_attention(torch::jit::Graph& graph);
 
-// Returns the names of the kernels that the graph launches, sorted, each once.
+// Returns the names of the kernels that the graph launches, each once, in the order of the text.
 std::vector<std::string> launched_kernels(const torch::jit::Graph& graph);
 // Returns the number of convolutions in the graph's text, transposed ones as well.
 std::size_t count_convolutions(const torch::jit::Graph& graph);

@@ -8,6 +8,7 @@
 #include "evaluation/sandbox/child/common/interpreter_messages.hpp"
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
 #include "evaluation/sandbox/programs.hpp"
+#include "messages/ids.hpp"
 #include "messages/record.hpp"
 #include "process/framing.hpp"
 
@@ -64,6 +65,7 @@ void send_opened(int socket, const torchscript_program& program, int kernel_proc
     opened.setKernelProcess(kernel_process);
     opened.setHasPrepare(program.has_prepare());
     opened.setConvolutions(static_cast<std::uint32_t>(program.convolutions()));
+    content_id<program_id>({program.normal_form()}).store(opened.initNormalForm());
     const auto& launches = program.launches();
     auto list = opened.initLaunches(static_cast<unsigned>(launches.size()));
     for (unsigned i = 0; i < list.size(); ++i) list.set(i, launches[i]);

@@ -4,6 +4,8 @@
 #include <ATen/MemoryOverlap.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/frontend/parser.h>
+#include <torch/csrc/jit/passes/canonicalize.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
@@ -165,6 +167,23 @@ std::shared_ptr<Graph> runnable_graph(torch::jit::Function& function) {
   return graph;
 }
 
+// Returns the graph's text with numbers for names.
+std::string text_without_names(Graph& graph) {
+  auto form = graph.copy();
+  torch::jit::EliminateDeadCode(form);
+  return torch::jit::Canonicalize(form, false)->toString(false);
+}
+
+// Replaces the names of kernels in a graph's text by their places in `launches`.
+void number_kernels(std::string& form, const std::vector<std::string>& launches) {
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const std::string quoted = "\"" + launches[i] + "\"";
+    const std::string number = "kernel " + std::to_string(i);
+    for (std::size_t at = form.find(quoted); at != std::string::npos; at = form.find(quoted, at))
+      form.replace(at, quoted.size(), number);
+  }
+}
+
 // Compiles the functions of a source.
 std::unique_ptr<torch::jit::CompilationUnit> define(const std::string& source) {
   auto unit = std::make_unique<torch::jit::CompilationUnit>();
@@ -212,6 +231,7 @@ struct torchscript_program::state {
   Code forward;
   std::optional<Code> prepare;
   std::vector<std::string> launches;
+  std::string normal_form;
   std::size_t convolutions = 0;
 };
 
@@ -235,6 +255,7 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
       const auto prepared = spread(prepare->getSchema().returns()[0].type());
       expected.insert(expected.end(), prepared.begin(), prepared.end());
       state_->launches = launched_kernels(*graph);
+      state_->normal_form = text_without_names(*graph);
       state_->prepare = Code(graph, "prepare");
     } else {
       expected.insert(expected.end(), parameters, c10::TensorType::get());
@@ -249,10 +270,13 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
     }
     const auto graph = runnable_graph(*forward);
     const auto launched = launched_kernels(*graph);
-    state_->launches.insert(state_->launches.end(), launched.begin(), launched.end());
-    std::sort(state_->launches.begin(), state_->launches.end());
-    state_->launches.erase(std::unique(state_->launches.begin(), state_->launches.end()),
-                           state_->launches.end());
+    for (const std::string& name : launched) {
+      if (std::find(state_->launches.begin(), state_->launches.end(), name) ==
+          state_->launches.end())
+        state_->launches.push_back(name);
+    }
+    state_->normal_form += text_without_names(*graph);
+    number_kernels(state_->normal_form, state_->launches);
     state_->convolutions = count_convolutions(*graph);
     state_->forward = Code(graph, "forward");
   } catch (const program_error&) {
@@ -268,6 +292,7 @@ torchscript_program::~torchscript_program() = default;
 torchscript_program::torchscript_program(torchscript_program&&) noexcept = default;
 
 const std::vector<std::string>& torchscript_program::launches() const { return state_->launches; }
+const std::string& torchscript_program::normal_form() const { return state_->normal_form; }
 std::size_t torchscript_program::convolutions() const { return state_->convolutions; }
 bool torchscript_program::has_prepare() const { return state_->prepare.has_value(); }
 

@@ -59,8 +59,12 @@ class torchscript_program {
   ~torchscript_program();
   torchscript_program(torchscript_program&&) noexcept;
 
-  // Returns the names of the kernels that the program launches, sorted.
+  // Returns the names of the kernels that the program launches, each once: those of prepare(), then
+  // those of forward(), in the order of the text.
   const std::vector<std::string>& launches() const;
+  // Returns a text that two programs share if they differ only in names, comments and unused
+  // results. Kernels are numbered by their places in launches().
+  const std::string& normal_form() const;
   // Returns the number of convolutions in forward()'s text.
   std::size_t convolutions() const;
   bool has_prepare() const;

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 program_result<compiled_block> compile(std::string_view block,
-                                       const std::set<std::string>& launched = {"k"},
+                                       const std::vector<std::string>& launched = {"k"},
                                        milliseconds limit = milliseconds(20000)) {
   static const cpu_compiler compiler(native_target());
   return compiler.compile(block, launched, false, limit);

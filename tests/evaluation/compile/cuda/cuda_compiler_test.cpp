@@ -28,7 +28,7 @@ cuda_compiler& compiler() {
 }
 
 program_result<compiled_block> compile(const std::string& block,
-                                       const std::set<std::string>& launched,
+                                       const std::vector<std::string>& launched,
                                        const std::string& architecture = "sm_90a",
                                        const settings& asked = {}, milliseconds time = limit) {
   return compiler().compile(block, launched, asked, architecture, time);
@@ -395,7 +395,7 @@ std::string with_array(int floats) {
 TEST(CudaCompiler, RefusesKernelsWhoseThreadsHaveLargeStacks) {
   EXPECT_EQ(read_memory_use(compiled(compile(with_array(1500), {"hungry"})).code)->stack_bytes,
             6000U);
-  for (const std::set<std::string>& launched : {std::set<std::string>{"hungry"}, {"modest"}}) {
+  for (const std::vector<std::string>& launched : {std::vector<std::string>{"hungry"}, {"modest"}}) {
     const program_failure refused = failure(compile(with_array(3000), launched));
     EXPECT_EQ(refused.outcome, Outcome::LAUNCH_ERROR);
     EXPECT_EQ(refused.message,
@@ -458,9 +458,9 @@ TEST(CudaCompiler, RefusesAllocationsOnTheDevicesHeap) {
 
 // The spellings are one kernel. Each costs a table of parameters and no pass over the PTX.
 TEST(CudaCompiler, CompilesManySpellingsOfOneKernel) {
-  std::set<std::string> spellings;
+  std::vector<std::string> spellings;
   for (std::size_t blanks = 0; blanks < 64; ++blanks)
-    spellings.insert("k<" + std::string(blanks, ' ') + "1>");
+    spellings.push_back("k<" + std::string(blanks, ' ') + "1>");
   const compiled_block block =
       compiled(compile("template <int N> __global__ void k(float* y) { y[0] = N; }\n", spellings));
   ASSERT_EQ(block.kernels.size(), spellings.size());
