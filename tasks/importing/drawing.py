@@ -5,7 +5,7 @@
 
 import torch
 from call_recording import Call
-from init_expression import init_from_expression
+from init_expression import init_from_expression, init_from_parts
 from recorded_draws import affine, constant_of, init_of_draw, is_draw
 from task_initializer import Init
 
@@ -68,7 +68,7 @@ def init_from(call, dtype):
                 else abs(affine(name, known.b, 0.0, call.args[1])[0])
             )
             return Init("normal", mean, spread)
-    return coin_or(init_from_expression(call), dtype)
+    return coin_or(init_from_expression(call) or init_from_parts(call), dtype)
 
 
 def coin_or(init, dtype):

@@ -12,6 +12,8 @@ LEAST_ELEMENTS = 8
 # Places of a last dimension that are compared with each other, and rows that show their order.
 MOST_PLACES = 16
 LEAST_ROWS = 64
+# Numbers of a place from which their mean and spread are known well enough.
+LEAST_OF_PLACE = 256
 # Equal pairs that independent numbers would have at least where none are seen.
 LEAST_EQUAL = 12
 
@@ -38,8 +40,22 @@ def structure_of(samples):
         or places_in(values, same)
         or totals_in(values)
         or distinct_in(stacked)
+        or places_that_differ_in(values)
         or gap_in(stacked)
+        or spike_in(stacked)
     )
+
+
+def spike_in(samples):
+    """Looks for one value that a continuous distribution would not repeat, such as a masked zero."""
+    if not samples.dtype.is_floating_point:
+        return None
+    values, counts = samples.flatten()[: 1 << 20].unique(return_counts=True)
+    most = int(counts.max())
+    if most < LEAST_ELEMENTS or len(values) < 3 or most <= 16 * int(counts.sort().values[-2]):
+        return None
+    share = 100 * most / int(counts.sum())
+    return f"{share:.2g} % of its elements are exactly {float(values[counts.argmax()]) + 0.0:.3g}"
 
 
 def order_in(values):
@@ -69,6 +85,25 @@ def order_between_in(values):
             if bool((steps != 0).any()) and (bool((steps >= 0).all()) or bool((steps <= 0).all())):
                 larger, smaller = (j, i) if bool((steps >= 0).all()) else (i, j)
                 return f"place {larger} of its last dimension is never below place {smaller}"
+    return None
+
+
+def places_that_differ_in(values):
+    """Looks for a place of a short dimension whose numbers are spread differently from the others',
+    as of edges between two kinds of nodes."""
+    if values.dtype == torch.int8:
+        return None
+    for dim in range(1, values.dim()):
+        count = values.size(dim)
+        rows = values.movedim(dim, -1).reshape(-1, count)
+        if not 2 <= count <= MOST_PLACES or rows.size(0) < LEAST_OF_PLACE:
+            continue
+        spread, mean = rows.std(0), rows.mean(0)
+        widest = spread.max()
+        differs = (spread < 0.7 * widest) | ((mean - mean[spread.argmax()]).abs() > 0.5 * widest)
+        if bool(widest > 0) and bool(differs.any()):
+            place = int(differs.nonzero()[0])
+            return f"place {place} of its dimension {dim - 1} has another range than others"
     return None
 
 

@@ -44,6 +44,73 @@ def init_from_expression(call):
     return Init(base.of, base.a, base.b, "" if text == "x" else text)
 
 
+def init_from_parts(call):
+    """Returns an Init of a stack of tensors, or of columns, that are each drawn once, or None.
+
+    Each part is computed from a part of one draw of the result's shape.
+    """
+    if call.name not in ("stack", "cat"):
+        return None
+    parts = call.args[0]
+    if any(part is None for part in parts):
+        return None
+    is_stack = call.name == "stack"
+    dim = (call.args[1] if len(call.args) > 1 else call.kwargs.get("dim", 0)) % len(call.shape)
+    if not is_stack and any(part.shape[dim] != 1 for part in parts):
+        return None
+    drawn = [draw_of_part(part) for part in parts]
+    bases = [None if leaf is None else init_of_draw(leaf) for leaf in drawn if leaf != 0]
+    kinds = {None if base is None or base.expr else base.of for base in bases}
+    if not kinds or not kinds <= {"normal", "uniform", "integers"}:
+        return None
+    base = Init("normal" if "normal" in kinds else "uniform")
+    texts = []
+    for i, (part, leaf) in enumerate(zip(parts, drawn)):
+        place = f"x.select({dim}, {i})" if is_stack else f"x.narrow({dim}, {i}, 1)"
+        leaf = None if leaf == 0 else leaf
+        if leaf is not None and base.of == "normal" and init_of_draw(leaf).of != "normal":
+            # The normal distribution's own values are uniform; 1 itself is left out.
+            place = f"(0.5 + 0.5 * torch.erf({place} * 0.70710678)).clamp(max=0.9999999)"
+        source = "" if leaf is None else scaled_source(place, init_of_draw(leaf), leaf.dtype)
+        try:
+            expression = RecordedExpression(leaf, source, part.shape)
+            if is_stack:
+                expression.extents = {
+                    extent: f"x.size({j if j < dim else j + 1})"
+                    for j, extent in reversed(list(enumerate(part.shape)))
+                    if extent > 2
+                }
+            texts.append(expression.text_of(part))
+        except (Unprintable, AttributeError):
+            return None
+    text = f"torch.{call.name}([{', '.join(texts)}], {dim})"
+    return Init(base.of, expr=text) if len(text) <= 300 else None
+
+
+def draw_of_part(part):
+    """Returns the one draw of a part's own shape that it depends on, 0 if it depends on none, or
+    None."""
+    leaves = leaves_of(part, [])
+    if not leaves:
+        return None if leaves_of(part, [], with_scalars=True) else 0
+    if None in leaves or len({id(leaf) for leaf in leaves}) > 1 or leaves[0].shape != part.shape:
+        return None
+    return leaves[0]
+
+
+def scaled_source(place, init, dtype):
+    """Returns the text of a draw that is made from a uniform or standard normal one at `place`."""
+    factor = float(init.b if init.of == "normal" else init.b - init.a)
+    text = place if factor == 1 else f"{place} * {number(factor)}"
+    if init.of == "integers":
+        text = f"torch.floor({text})"
+    if init.a != 0:
+        text = f"{text} + {number(float(init.a))}"
+    if dtype != torch.float32:
+        return f"({text}).to({dtype})"
+    return text if text == place or text.endswith(")") else f"({text})"
+
+
 class RecordedExpression:
     """Prints recorded calls as an expression over one draw.
 

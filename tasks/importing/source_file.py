@@ -7,11 +7,13 @@ import ast
 import contextlib
 import dataclasses
 import inspect
+import random
 import re
 import sys
 import types
 from unittest import mock
 
+import numpy
 import torch
 from any_device import AnyDevice
 from call_recording import Record
@@ -242,12 +244,21 @@ class SourceFile:
 
 @contextlib.contextmanager
 def keeping_seed(seed):
-    """Seeds torch. Seeds other than 1, the file's own draw, stay whatever the file sets."""
+    """Seeds torch, NumPy and random. Seeds other than 1, the file's own draw, stay whatever the
+    file sets."""
     torch.manual_seed(seed)
+    random.seed(seed)
+    numpy.random.seed(seed)
     if seed == 1:
         yield
         return
-    with mock.patch.object(torch, "manual_seed", lambda _: torch.default_generator):
+    generator = numpy.random.default_rng
+    with (
+        mock.patch.object(torch, "manual_seed", lambda _: torch.default_generator),
+        mock.patch.object(random, "seed", lambda *_: None),
+        mock.patch.object(numpy.random, "seed", lambda *_: None),
+        mock.patch.object(numpy.random, "default_rng", lambda *_: generator(seed)),
+    ):
         yield
 
 

@@ -17,8 +17,8 @@ def has_result(draw, call, notes):
     inputs, and in float64 if its second argument is True.
     notes: a list to which the reason is added.
 
-    Raises Failure if an output holds no finite number: a program whose outputs are all NaN would
-    then be correct.
+    Raises Failure if an output holds no finite number (a program whose outputs are all NaN would
+    then be correct), or if the shape of an output depends on values.
     """
     one, another = draw(), draw()
     own, other = call(one), call(another)
@@ -26,6 +26,13 @@ def has_result(draw, call, notes):
         if t.dtype.is_floating_point and t.numel() and not torch.isfinite(t).any():
             raise Failure(
                 f"with inputs as the task declares them, output {i} holds no finite number"
+            )
+    for i, (a, b) in enumerate(zip(own, other), 1):
+        if a.shape != b.shape:
+            raise Failure(
+                f"the shape of output {i} depends on the values of the inputs "
+                f"({list(a.shape)} and {list(b.shape)} in two calls); outputs of a task have shapes "
+                "that follow from those of its inputs"
             )
     if all(torch.equal(a, b) for a, b in zip(own, other)):
         notes.append("no result: its outputs do not depend on the values of its inputs")

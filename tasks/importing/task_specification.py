@@ -228,7 +228,8 @@ class Specification:
         Raises Failure if something holds between the elements, which independent draws would lose.
         """
         try:
-            init = measured_init(tensor)
+            same_shape = samples and all(one.shape == tensor.shape for one in samples)
+            init = measured_init(torch.stack(samples) if same_shape else tensor)
         except Unprintable as error:
             raise Failure(f"{name}: {error}") from None
         found = None

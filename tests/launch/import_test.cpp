@@ -125,6 +125,20 @@ TEST_F(ImportedModules, WhatHoldsBetweenTheElementsOfAnInputHoldsInItsDraws) {
     EXPECT_EQ(sizes.size(), 6U) << "all sizes are free";
 }
 
+TEST_F(ImportedModules, RowsThatAreDrawnOneByOneKeepTheirRanges) {
+  EXPECT_EQ(input("two_node_kinds", "edges"),
+            drawn(kind::uniform, 0.0, 1.0,
+                  "torch.stack([(torch.floor(x.select(0, 0) * 40.0)).to(torch.int64), "
+                  "(torch.floor(x.select(0, 1) * 24.0)).to(torch.int64)], 0)"));
+  EXPECT_EQ(input("two_node_kinds", "pairs").of, kind::normal);
+  EXPECT_THAT(input("two_node_kinds", "pairs").expr, HasSubstr("torch.erf"));
+}
+
+TEST_F(ImportedModules, SeedsOfNumPyAndRandomDoNotMakeInputsConstant) {
+  EXPECT_EQ(input("numpy_inputs", "rows"), drawn(kind::integers, 0.0, std::string("N")));
+  EXPECT_EQ(input("numpy_inputs", "others"), drawn(kind::integers, 0.0, std::string("N")));
+}
+
 TEST_F(ImportedModules, SizesThatMeanTheSameStayEqualAndFixedOnesStay) {
   const task t = imported("rows_and_labels");
   EXPECT_EQ(tensor(t.inputs, "x").shape[0], tensor(t.inputs, "labels").shape[0]);
@@ -357,7 +371,7 @@ TEST_F(ImportedModules, TheJudgeRunsImportedTasks) {
   std::vector<std::string> arguments = {"task", "check"};
   for (const char* name :
        {"best_marks",    "causal_attention", "exact_numbers",   "gru_encoder",     "in_place",
-        "initial_state", "label_loss",       "listed_weights",  "loose_tensors",   "masked_mean",
+        "initial_state", "label_loss",       "listed_weights",  "two_node_kinds",  "loose_tensors",   "masked_mean",
         "named_outputs", "ordered_inputs",   "padded_words",    "drawn_scalars",   "exact_inputs",
         "distances_in",  "random_scale",     "rows_and_labels", "spectral_layers", "triangular",
         "tuple_out",     "weight_norm"}) {
@@ -373,12 +387,14 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
                                      {"--seconds", "5", "--megabytes", "1024"});
   EXPECT_EQ(run.code, 1);
   const std::map<std::string, std::string> reasons = {
+      {"assigned_rows", "edges: place 1 of its dimension 0 has another range than others"},
       {"autocast_on", "it uses autocast"},
       {"complex_input", "of type complex64"},
       {"complex_output", "output 1 is of type complex64"},
       {"corners", "boxes: place 2 of its last dimension is never below place 0"},
       {"depends_on_data", "depend on the values of a tensor"},
       {"draws_numbers", "draws random numbers: aten::randint_like"},
+      {"dropped_elements", "x: 60 % of its elements are exactly 0"},
       {"drops_out", "another result when it is called again"},
       {"eats_memory", "needs more memory"},
       {"few_classes", "classes: its values have the same sum along dimension 1"},
@@ -395,6 +411,7 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"padded_rows", "mask: its values never rise along dimension 1"},
       {"raises", "line 6: RuntimeError"},
       {"sparse_input", "an input is sparse"},
+      {"shape_of_values", "the shape of output 1 depends on the values of the inputs"},
       {"signals_others", "line 6: PermissionError"},
       {"some_of_many", "rows: its values are all distinct along dimension 0"},
       {"starts_program", "line 5: PermissionError"},
