@@ -47,6 +47,10 @@ void benchmarker_state::measure(const benchmark_job& given,
           [this, job, finished](const measurement_record& measurement) {
             counts.processed();
             counts.add_busy_ms(device::last_measure_ms(*measurement));
+            if (measurement->getClockMhzAfter() > 0)
+              counts.set_number("clock_mhz", measurement->getClockMhzAfter());
+            if (measurement->getTemperatureAfter() > 0)
+              counts.set_number("temperature_c", measurement->getTemperatureAfter());
             finished(conclude(job, measurement));
           },
           [this, job, finished](const caf::error& error) {

@@ -8,7 +8,7 @@ namespace hone {
 
 // Version of the records in messages/schema, their fields and their meaning, and of the messages
 // between actors of different nodes (interfaces.hpp).
-inline constexpr std::uint32_t schema_version = 10;
+inline constexpr std::uint32_t schema_version = 11;
 // Judge version: changes whenever a verdict or score of evaluation/ could. Scores of different
 // versions are not comparable.
 inline constexpr std::uint32_t judge_version = 27;

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
@@ -98,6 +100,30 @@ unique_fd listen_on(network_address& address) {
   address.port =
       ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
                                         : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+  return listener;
+}
+
+unique_fd listen_on(const std::filesystem::path& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = socket.string();
+  if (path.empty() || path.size() >= sizeof address.sun_path)
+    throw network_error("'" + path + "' is not the path of a Unix socket, which has 1 to " +
+                        std::to_string(sizeof address.sun_path - 1) + " bytes");
+  std::copy(path.begin(), path.end(), address.sun_path);
+  const auto* const target = reinterpret_cast<const sockaddr*>(&address);
+  const auto make = [] {
+    return unique_fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  };
+  if (const unique_fd probe = make();
+      std::filesystem::is_socket(socket) &&
+      connect(probe.get(), target, sizeof address) != 0 && errno == ECONNREFUSED)
+    std::filesystem::remove(socket);
+  unique_fd listener = make();
+  // The mode of the socket's file is set before anybody can connect to it.
+  if (!listener || fchmod(listener.get(), S_IRUSR | S_IWUSR) != 0 ||
+      bind(listener.get(), target, sizeof address) != 0 || listen(listener.get(), SOMAXCONN) != 0)
+    throw network_error(path + ": cannot be listened on (" + std::strerror(errno) + ")");
   return listener;
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "process/unique_fd.hpp"
@@ -26,6 +27,10 @@ bool is_loopback(const network_address& address);
 
 // Returns a socket that listens; sets the port if it was 0. Throws network_error.
 unique_fd listen_on(network_address& address);
+
+// Returns a Unix socket that listens, and that only this user can connect to. A file that nobody
+// listens on is replaced. Throws network_error.
+unique_fd listen_on(const std::filesystem::path& socket);
 
 // Returns a non-blocking socket that is connected to one of the host's addresses. Blocks up to the
 // deadline, and for the resolver. Throws connection_failed, or nobody_listens.

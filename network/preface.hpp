@@ -23,6 +23,7 @@ namespace hone {
 inline constexpr const char* join_purpose = "join";
 inline constexpr const char* status_purpose = "status";  // a look at the run
 inline constexpr const char* files_purpose = "files";    // copies of files (network/files/)
+inline constexpr const char* pages_purpose = "pages";    // a run's pages (launch/run/page_door.hpp)
 
 struct preface {
   std::string purpose;

@@ -54,7 +54,7 @@ process_usage usage_of_process() {
 
 metrics_server::metrics_server(const network_address& listen, metric_facts facts)
     : facts_(std::move(facts)),
-      http_({.listen = listen, .certificate = {}, .key = {}, .threads = 1, .max_connections = 64},
+      http_({.listen = listen, .threads = 1, .max_connections = 64},
             [this](const http_request& request, const http_server::reply& reply) {
               reply(answer(request));
             }) {}

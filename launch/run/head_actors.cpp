@@ -145,10 +145,13 @@ void open_door(caf::actor_system& system, const head_parts& parts, head_actors& 
         return of_task != nullptr ? of_task : policy(name);
       });
   head.files->spread_over_nodes();
+  head.pages = std::make_shared<page_door>(parts.folder.path());
   options.admit = [link = basp_link(system), node = caf::actor_cast<caf::actor>(head.node),
-                   files = head.files](admitted_peer peer) {
+                   files = head.files, pages = head.pages](admitted_peer peer) {
     if (peer.said.purpose == files_purpose) {
       files->serve(std::move(peer.connection));
+    } else if (peer.said.purpose == pages_purpose) {
+      pages->serve(std::move(peer.connection));
     } else {
       link.serve(std::move(peer.connection), node);
     }

@@ -13,6 +13,7 @@
 #include "actors/pool.hpp"
 #include "actors/telemetry.hpp"
 #include "launch/configuration.hpp"
+#include "launch/run/page_door.hpp"
 #include "launch/run/run_folder.hpp"
 #include "network/acceptor.hpp"
 #include "network/files/file_server.hpp"
@@ -26,6 +27,7 @@ struct head_actors {
   working_node_actor node;
   node_wiring wiring;
   std::shared_ptr<file_server> files;
+  std::shared_ptr<page_door> pages;
   std::shared_ptr<acceptor> door;  // lets other nodes join as long as it lives
 };
 

@@ -53,11 +53,17 @@ void history_file::note(const node_snapshot& all_nodes, std::uint64_t now_ms) {
   ordered_json busy = ordered_json::object();
   ordered_json queues = ordered_json::object();
   ordered_json rooms = ordered_json::object();
+  ordered_json devices = ordered_json::object();
   for (const auto& [name, status] : all_nodes.actors) {
     const std::string room(view(status->getRoom()));
     if (room == "queue") {
       queues[name] = {{"queued", status->getQueued()}, {"in_flight", status->getInFlight()}};
       continue;
+    }
+    for (const auto one : status->getNumbers()) {
+      const std::string_view of_device = view(one.getName());
+      if ((of_device == "clock_mhz" || of_device == "temperature_c") && devices.size() < max_lanes)
+        devices[name][std::string(of_device)] = one.getValue();
     }
     const std::string type(view(status->getDeviceType()));
     add_counts(rooms, type.empty() ? room : room + " of " + type, *status);
@@ -84,7 +90,7 @@ void history_file::note(const node_snapshot& all_nodes, std::uint64_t now_ms) {
                 {"outcomes", outcomes}});
   }
   if (!row.contains("stage")) return;  // the pool has not reported yet
-  row.update({{"queues", queues}, {"rooms", rooms}, {"busy", busy}});
+  row.update({{"queues", queues}, {"rooms", rooms}, {"busy", busy}, {"devices", devices}});
   std::ofstream(path_, std::ios::app)
       << row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   if (++rows_ > max_rows) thin_out();

@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core.hpp>
@@ -28,8 +30,10 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = asio::ip::tcp;
-using plain_stream = beast::tcp_stream;
-using tls_stream = beast::ssl_stream<beast::tcp_stream>;
+using any_protocol = asio::generic::stream_protocol;  // TCP, or Unix sockets
+using any_socket = asio::basic_stream_socket<any_protocol>;
+using plain_stream = beast::basic_stream<any_protocol>;
+using tls_stream = beast::ssl_stream<plain_stream>;
 
 constexpr std::uint32_t max_header = 16U << 10U;
 constexpr std::string_view bearer = "Bearer ";
@@ -83,11 +87,11 @@ class connection_list {
   std::size_t closing_ = 0;
 };
 
-tcp protocol_of(int socket) {
+any_protocol protocol_of(int socket) {
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size);
-  return bound.ss_family == AF_INET6 ? tcp::v6() : tcp::v4();
+  return {bound.ss_family, 0};
 }
 
 std::string in_small_letters(std::string text) {
@@ -124,7 +128,7 @@ struct state : std::enable_shared_from_this<state> {
   network_address address;
   asio::io_context context;
   asio::ssl::context tls{asio::ssl::context::tls_server};
-  tcp::acceptor acceptor{context};
+  asio::basic_socket_acceptor<any_protocol> acceptor{context};
   connection_list connections;
   std::vector<std::thread> threads;
 
@@ -302,7 +306,7 @@ class connection : public std::enable_shared_from_this<connection<Stream>> {
                         beast::error_code ignored;
                         beast::get_lowest_layer(self->stream_)
                             .socket()
-                            .shutdown(tcp::socket::shutdown_send, ignored);
+                            .shutdown(any_socket::shutdown_send, ignored);
                       });
   }
 
@@ -326,7 +330,7 @@ void state::open() {
       tls.use_private_key_file(chosen.key.string(), asio::ssl::context::pem);
     }
     address = chosen.listen;
-    unique_fd socket = listen_on(address);
+    unique_fd socket = chosen.socket.empty() ? listen_on(address) : listen_on(chosen.socket);
     acceptor.assign(protocol_of(socket.get()), socket.release());
   } catch (const boost::system::system_error& e) {
     throw network_error("cannot serve HTTP on " + to_string(chosen.listen) + ": " +
@@ -336,10 +340,11 @@ void state::open() {
 
 void state::accept() {
   acceptor.async_accept(asio::make_strand(context),
-                        [this](beast::error_code error, tcp::socket socket) {
+                        [this](beast::error_code error, any_socket socket) {
                           if (!acceptor.is_open()) return;
                           if (!error && connections.make_room(chosen.max_connections)) {
-                            socket.set_option(tcp::no_delay(true), error);
+                            if (chosen.socket.empty())
+                              socket.set_option(tcp::no_delay(true), error);
                             if (chosen.certificate.empty()) {
                               std::make_shared<connection<plain_stream>>(
                                   plain_stream(std::move(socket)), shared_from_this())
@@ -371,6 +376,8 @@ http_server::http_server(options chosen, handler handle, opener open)
 
 http_server::~http_server() {
   boost::asio::post(state_->context, [kept = state_] { kept->acceptor.close(); });
+  std::error_code ignored;
+  if (!state_->chosen.socket.empty()) std::filesystem::remove(state_->chosen.socket, ignored);
   state_->connections.close_all();
   for (std::thread& one : state_->threads) one.join();
 }

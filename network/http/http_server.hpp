@@ -43,8 +43,9 @@ class http_server {
  public:
   struct options {
     network_address listen;
-    std::filesystem::path certificate;  // PEM, with its chain; empty: without TLS
-    std::filesystem::path key;
+    std::filesystem::path socket{};       // a Unix socket for this user alone; empty: `listen`
+    std::filesystem::path certificate{};  // PEM, with its chain; empty: without TLS
+    std::filesystem::path key{};
     unsigned threads = 2;
     std::size_t max_body = std::size_t{4} << 20U;
     std::size_t max_connections = 1024;
@@ -68,7 +69,8 @@ class http_server {
   // Closes all connections.
   ~http_server();
 
-  // Returns where it listens, with the port that it has taken if it was asked for any.
+  // Returns where it listens, with the port that it has taken if it was asked for any. It means
+  // nothing for a Unix socket.
   const network_address& address() const;
 
  private:

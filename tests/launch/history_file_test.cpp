@@ -19,6 +19,11 @@ actor_status_record status_of(const std::string& room, std::uint64_t processed,
   status->setInFlight(2);
   status->setProcessed(processed);
   status->setBusySeconds(busy_seconds);
+  if (room == "device") {
+    auto clock = status->initNumbers(1)[0];
+    clock.setName("clock_mhz");
+    clock.setValue(1980);
+  }
   return status.finish();
 }
 
@@ -62,6 +67,7 @@ TEST_F(History, HasARowEveryTenSecondsWithTheShareSinceTheRowBefore) {
   EXPECT_DOUBLE_EQ(all[1]["busy"]["device b"], 0);
   EXPECT_EQ(all[1]["rooms"]["device of h100"]["actors"], 2);
   EXPECT_EQ(all[1]["rooms"]["device of h100"]["processed"], 35);
+  EXPECT_EQ(all[1]["devices"]["device b"]["clock_mhz"], 1980);
   EXPECT_EQ(all[1]["queues"]["queue verify"]["queued"], 3);
   EXPECT_EQ(all[1]["stage"], "contrastive");
   EXPECT_EQ(all[1]["outcomes"]["ok"], 7);

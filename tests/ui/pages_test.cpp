@@ -386,13 +386,32 @@ TEST_F(HostilePagesTest, HistoriesOfAClusterAreSound) {
                "{}\n[]\n" + hostile + "\n" + R"({"time_ms":"x","busy":[1],"rooms":7})" + "\n" +
                    R"({"time_ms":1,"stage":)" + name + R"(,"busy":{)" + name +
                    R"(:1e300,"b":null)" + R"(},"queues":{)" + name + ":" + counts +
-                   R"(},"rooms":{)" + name + ":" + counts + "}}\n{\"time_ms\"");
+                   R"(},"rooms":{)" + name + ":" + counts + R"(},"devices":{)" + name +
+                   R"(:{"clock_mhz":1e300},"b":7}})" + "\n{\"time_ms\"");
     sound("cluster", [&] { return cluster_page(folder_.path(), {}); });
   }
   write_file(folder_ / "history.jsonl", "{}\n");
   sound("cluster", [&] { return cluster_page(folder_.path(), {}); });
   write_file(folder_ / "history.jsonl", "");
   sound("cluster", [&] { return cluster_page(folder_.path(), {}); });
+}
+
+TEST_F(HostilePagesTest, ManyActorsShareALaneAndOutliersKeepTheirs) {
+  nlohmann::ordered_json busy;
+  nlohmann::ordered_json devices;
+  for (int i = 0; i < 60; ++i) {
+    const std::string name = "benchmarker node-" + std::to_string(i) + " cuda:0";
+    busy[name] = i == 7 ? 0.1 : 0.9;
+    devices[name] = {{"clock_mhz", i == 9 ? 1200 : 1980}};
+  }
+  nlohmann::ordered_json row = {{"time_ms", 1}, {"busy", busy}, {"devices", devices}};
+  write_file(folder_ / "history.jsonl", row.dump() + "\n");
+  const std::string text = sound("cluster", [&] { return cluster_page(folder_.path(), {}); });
+  const std::string lanes = text.substr(0, text.find("Queues"));
+  EXPECT_NE(lanes.find("mean of 60"), std::string::npos);
+  EXPECT_NE(lanes.find("node-7 "), std::string::npos);
+  EXPECT_EQ(lanes.find("node-8 "), std::string::npos);
+  EXPECT_NE(text.find("slower than most"), std::string::npos);
 }
 
 TEST_F(HostilePagesTest, AnswersAreJson) {

@@ -6,9 +6,11 @@ numbers that the commands print.
 
 import http.client
 import json
+import os
 import pathlib
 import re
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -216,6 +218,29 @@ class Viewer(unittest.TestCase):
         )
         self.assertEqual(done.returncode, 2)
         self.assertIn("ssh -L", done.stderr)
+
+    def test_a_unix_socket_serves_its_user_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ui.sock")
+            for attempt in range(2):  # the file of a killed server is replaced
+                served = subprocess.Popen(
+                    [HONE, "ui", str(self.run_folder), "--listen", f"unix:{path}"],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                link = urllib.parse.urlsplit(served.stdout.readline().strip())
+                self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+                for host, status in [("localhost", 303), ("127.0.0.1:99", 303), ("a.example", 421)]:
+                    client = http.client.HTTPConnection("localhost")
+                    client.sock = socket.socket(socket.AF_UNIX)
+                    client.sock.connect(path)
+                    client.request("GET", f"/?{link.query}", headers={"Host": host})
+                    self.assertEqual(client.getresponse().status, status, host)
+                    client.close()
+                served.kill()
+                served.wait()
+                served.stdout.close()
+                self.assertTrue(os.path.exists(path), attempt)
 
     def test_hostile_clients_leave_it_answering(self):
         idle = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(300)]

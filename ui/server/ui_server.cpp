@@ -49,11 +49,12 @@ http_response answer(unsigned status, const char* type, std::string body) {
 }
 
 // True if a request calls the server by a loopback name and its port, so that no name of another
-// site has led here.
-bool calls_loopback(const std::string& host, std::uint16_t port) {
+// site has led here. A Unix socket has no port: any may be forwarded to it.
+bool calls_loopback(const std::string& host, std::optional<std::uint16_t> port) {
   try {
-    const network_address called = parse_address(host);
-    return is_loopback(called) && called.port == port;
+    const bool has_port = host.find(':') != std::string::npos || port;
+    const network_address called = parse_address(has_port ? host : host + ":80");
+    return is_loopback(called) && (!port || called.port == *port);
   } catch (const network_error&) {
     return false;
   }
@@ -64,8 +65,12 @@ std::string field_of(const http_request& request, const std::string& name) {
   return found == request.fields.end() ? "" : found->second;
 }
 
-// Browsers send the cookies of all ports of a host to each of them.
-std::string cookie_name(std::uint16_t port) { return "hone-" + std::to_string(port); }
+// Browsers send the cookies of all ports of a host to each of them. Returns the name of the cookie
+// for the port that a request calls.
+std::string cookie_name(const std::string& host) {
+  const std::size_t colon = host.rfind(':');
+  return "hone-" + (colon == std::string::npos ? "80" : host.substr(colon + 1));
+}
 
 std::string cookie_of(const http_request& request, const std::string& name) {
   const std::string all = field_of(request, "cookie");
@@ -160,7 +165,7 @@ struct ui_server::state {
       : chosen(std::move(given)),
         run_name(std::filesystem::weakly_canonical(chosen.run).filename().string()),
         keeper(chosen.run) {
-    if (!is_loopback(chosen.listen))
+    if (chosen.socket.empty() && !is_loopback(chosen.listen))
       throw network_error(to_string(chosen.listen) +
                           " is not an address of this machine alone: pages are served on loopback "
                           "addresses; to read them elsewhere, forward the port with ssh -L");
@@ -169,6 +174,7 @@ struct ui_server::state {
     try {
       http_server::options limits;
       limits.listen = chosen.listen;
+      limits.socket = chosen.socket;
       limits.max_body = 0;
       limits.max_connections = 256;
       limits.idle_limit = std::chrono::seconds(30);
@@ -236,7 +242,8 @@ struct ui_server::state {
       refused.headers.emplace_back("Allow", "GET, HEAD");
       return refused;
     }
-    if (!calls_loopback(request.host, server->address().port))
+    const auto port = chosen.socket.empty() ? std::optional(server->address().port) : std::nullopt;
+    if (!calls_loopback(request.host, port))
       return text(421, "this server is called by a loopback name and its port");
     const std::string origin = field_of(request, "origin");
     const std::string site = field_of(request, "sec-fetch-site");
@@ -248,12 +255,12 @@ struct ui_server::state {
       // The token does not stay in the address bar and in the history.
       http_response moved = text(303, "the link is right");
       moved.headers.emplace_back("Location", "/");
-      moved.headers.emplace_back("Set-Cookie", cookie_name(server->address().port) + "=" +
+      moved.headers.emplace_back("Set-Cookie", cookie_name(request.host) + "=" +
                                                    chosen.token +
                                                    "; HttpOnly; SameSite=Strict; Path=/");
       return moved;
     }
-    if (!is_same_secret(cookie_of(request, cookie_name(server->address().port)), chosen.token) &&
+    if (!is_same_secret(cookie_of(request, cookie_name(request.host)), chosen.token) &&
         !is_same_secret(request.token, chosen.token))
       return text(401, "open the link that `hone ui` has printed: it has the token");
     return std::nullopt;
@@ -321,7 +328,9 @@ ui_server::ui_server(options chosen) : state_(std::make_unique<state>(std::move(
 ui_server::~ui_server() = default;
 
 std::string ui_server::link() const {
-  return "http://" + to_string(state_->server->address()) + "/?token=" + state_->chosen.token;
+  const std::string host =
+      state_->chosen.socket.empty() ? to_string(state_->server->address()) : "localhost";
+  return "http://" + host + "/?token=" + state_->chosen.token;
 }
 
 }  // namespace hone
