@@ -11,7 +11,7 @@ namespace hone {
 namespace {
 
 // A comparison returns to versions; a copy is read once, soon after it is complete.
-constexpr std::size_t most_copies = 6;
+constexpr std::size_t max_copies = 6;
 
 caf::error refusal(const std::string& reason) {
   return caf::make_error(caf::sec::runtime_error, reason);
@@ -109,7 +109,7 @@ void fetcher_state::refuse(std::uint64_t version, const std::string& reason) {
 
 void fetcher_state::delete_old_copies() {
   std::error_code ignored;
-  while (copied.size() > most_copies) {
+  while (copied.size() > max_copies) {
     std::filesystem::remove_all(copied.front().folder, ignored);
     copied.pop_front();
   }

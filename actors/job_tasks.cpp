@@ -8,7 +8,7 @@ std::shared_ptr<const task> job_tasks::find(const schema::JobHeader::Reader& hea
   if (!header.hasTask()) return nullptr;
   const auto found = late_.find(id);
   if (found != late_.end()) return found->second;
-  if (late_.size() == most_kept) {
+  if (late_.size() == max_kept) {
     late_.erase(order_.front());
     order_.pop_front();
   }

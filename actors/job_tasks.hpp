@@ -21,7 +21,7 @@ class job_tasks {
   std::shared_ptr<const task> find(const schema::JobHeader::Reader& header);
 
  private:
-  static constexpr std::size_t most_kept = 256;
+  static constexpr std::size_t max_kept = 256;
 
   std::shared_ptr<const task_table> of_run_;
   std::map<task_id, std::shared_ptr<const task>> late_;

@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint32_t all_ready_groups = std::numeric_limits<std::uint32_t>::max();
 
 // Of a stream's documents that were judged, at most this share may be wrong, from so many on.
-constexpr double most_wrong_share = 0.01;
-constexpr std::size_t least_sampled_documents = 100;
+constexpr double max_wrong_share = 0.01;
+constexpr std::size_t min_sampled_documents = 100;
 
 // Returns the groups of all batches as one.
 batch_record joined(const std::vector<batch_record>& parts) {
@@ -50,8 +50,8 @@ void stream_sample::count(const schema::ScoredGroup::Reader& scored) {
     ++documents;
     wrong += result.getOutcome() == Outcome::OK ? 0 : 1;
   }
-  const double allowed = most_wrong_share * static_cast<double>(documents);
-  if (documents < least_sampled_documents || static_cast<double>(wrong) <= allowed) return;
+  const double allowed = max_wrong_share * static_cast<double>(documents);
+  if (documents < min_sampled_documents || static_cast<double>(wrong) <= allowed) return;
   throw std::runtime_error(std::to_string(wrong) + " of " + std::to_string(documents) +
                            " documents of the stream that were judged are not ok, more than 1 % "
                            "(`hone pool ls` says why)");

@@ -17,7 +17,7 @@ using leaving_actor = caf::typed_actor<caf::reacts_to<leave_atom>>;
 
 // Returns the pause before the next restart, which doubles with every restart.
 std::chrono::milliseconds restart_pause(std::uint32_t restarts) {
-  return std::min(timeouts::longest_restart_pause,
+  return std::min(timeouts::max_restart_pause,
                   timeouts::first_restart_pause * (1 << std::min(restarts, 16U)));
 }
 

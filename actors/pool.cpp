@@ -20,7 +20,7 @@ namespace hone {
 namespace {
 
 // Tasks of which a status tells the best variant: it is sent every second.
-constexpr std::size_t most_shown_tasks = 256;
+constexpr std::size_t max_shown_tasks = 256;
 
 // Returns a reply that delivers a promise; nullopt becomes the error request_timeout.
 template <class Record>
@@ -240,7 +240,7 @@ run_status_record pool_state::status() const {
     results[i++].setValue(static_cast<double>(count));
   }
   const auto types = schedule->device_types();
-  const auto shown = evenly_spaced(most_shown_tasks, tasks->all().size());
+  const auto shown = evenly_spaced(max_shown_tasks, tasks->all().size());
   auto best = status->initTasks(static_cast<unsigned>(shown.size() * types.size()));
   unsigned t = 0;
   for (const std::size_t at : shown) {
@@ -348,9 +348,9 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
         if (s.schedule->device_types().empty()) return caf::make_error(caf::sec::request_timeout);
         return s.compare(*request);
       },
-      [&s, self](validate_atom, std::uint32_t most_tasks) {
+      [&s, self](validate_atom, std::uint32_t max_tasks) {
         auto promise = self->make_response_promise<batch_record>();
-        s.attempt([&] { s.requests->validate(most_tasks, deliver(promise), unix_ms()); });
+        s.attempt([&] { s.requests->validate(max_tasks, deliver(promise), unix_ms()); });
         s.schedule_flush();
         return promise;
       },

@@ -83,7 +83,7 @@ inline constexpr seconds goodbye{2};
 
 // The pause before what has failed on a node is started again. It doubles with every restart.
 inline constexpr milliseconds first_restart_pause{500};
-inline constexpr milliseconds longest_restart_pause{30000};
+inline constexpr milliseconds max_restart_pause{30000};
 
 // ---- telemetry
 
@@ -118,6 +118,6 @@ struct signs_of_life {
 };
 
 // A connection is lost after as many heartbeats have failed to come.
-inline constexpr int least_heartbeats_in_silence = 3;
+inline constexpr int min_heartbeats_in_silence = 3;
 
 }  // namespace hone

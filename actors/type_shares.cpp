@@ -20,7 +20,7 @@ void type_shares::count(const std::string& device_type) {
 void type_shares::learn(const std::string& device_type, seconds taken) {
   constexpr double weight = 0.1;  // of the newest job in the estimate
   share& one = of_[device_type];
-  one.job = std::max(least_of_a_job, one.job + weight * (taken - one.job));
+  one.job = std::max(min_of_a_job, one.job + weight * (taken - one.job));
 }
 
 std::vector<std::string> type_shares::in_turn(std::vector<std::string> device_types) const {

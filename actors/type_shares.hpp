@@ -25,11 +25,11 @@ class type_shares {
 
  private:
   struct share {
-    seconds had{};                 // of the workers' time
-    seconds job = least_of_a_job;  // what one takes
-    std::uint64_t turn = 0;        // when it was last served
+    seconds had{};               // of the workers' time
+    seconds job = min_of_a_job;  // what one takes
+    std::uint64_t turn = 0;      // when it was last served
   };
-  static constexpr seconds least_of_a_job{1e-4};
+  static constexpr seconds min_of_a_job{1e-4};
   seconds now_{};  // what the type had that was served last
   std::uint64_t turn_ = 0;
   std::map<std::string, share> of_;  // by device type

@@ -11,7 +11,7 @@ namespace hone {
 namespace {
 
 constexpr std::uint32_t last_attempt = 3;
-constexpr std::uint32_t most_lost_nodes = 5;
+constexpr std::uint32_t max_lost_nodes = 5;
 // The device type of a worker that takes jobs of all types.
 constexpr std::string_view every_type = "*";
 
@@ -237,7 +237,7 @@ void work_queue_state<Job>::lose(const caf::actor_addr& who, const caf::error& r
       continue;
     }
     counts.failed();
-    if (is_node_lost && ++lost_with_nodes[id] <= most_lost_nodes) {
+    if (is_node_lost && ++lost_with_nodes[id] <= max_lost_nodes) {
       put_again(job);
       continue;
     }

@@ -23,7 +23,7 @@ from costs import FACTORS, launch_us, program_us  # noqa: E402
 from lesson import Lesson  # noqa: E402
 from moves import BEST_GUESSES  # noqa: E402
 
-MOST_NUMBERS = 60
+MAX_NUMBERS = 60
 
 
 def description(task):
@@ -63,7 +63,7 @@ def examples(tasks, variants, results, seed):
         lesson = Lesson(description(tomllib.loads(file.read_text())), "cuda")
         texts = {p.read_text(): p.stem for p in pathlib.Path(variants, file.stem).glob("*.md")}
         calls_us = statement_us(lesson.reference, lesson.timed)
-        for number in (0, *range(BEST_GUESSES, MOST_NUMBERS)):
+        for number in (0, *range(BEST_GUESSES, MAX_NUMBERS)):
             v = lesson.variant(number, seed)
             us = times.get((file.stem, texts.pop(v.text, None)))
             if us is not None and v.program is not None and v.program.launches:

@@ -95,7 +95,7 @@ std::vector<honest_program> judge_alone(const gpu_corpus& corpus, variant_compil
 }  // namespace
 
 int deaths(const gpu_corpus& corpus, int count) {
-  constexpr double most_change_percent = 3;
+  constexpr double max_change_percent = 3;
   const auto device = open_gpu();
   variant_compiler compiler;
   const task scale = parse_task(scale_task, "scale");
@@ -132,7 +132,7 @@ int deaths(const gpu_corpus& corpus, int count) {
   report("gpu.next_verdict_p50", median(waits), "ms");
   report("gpu.next_verdict_p95", quantile(waits, 0.95), "ms");
   report("gpu.next_verdict_worst", *std::max_element(waits.begin(), waits.end()), "ms");
-  return lost == 0 && misjudged == 0 && worst <= most_change_percent ? 0 : 1;
+  return lost == 0 && misjudged == 0 && worst <= max_change_percent ? 0 : 1;
 }
 
 }  // namespace hone::benchmark

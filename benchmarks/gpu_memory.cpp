@@ -24,7 +24,7 @@ int memory(const gpu_corpus& corpus, int count) {
     all.back().result = compiler.compile(*all.back().job, *all.back().of, *device->type());
     if (!all.back().result) all.pop_back();
   }
-  constexpr double most_growth_mib = 64;  // from the largest of the first half to the end
+  constexpr double max_growth_mib = 64;  // from the largest of the first half to the end
   int not_ok = 0;
   int refused = 0;
   std::vector<double> in_use_mib;
@@ -49,7 +49,7 @@ int memory(const gpu_corpus& corpus, int count) {
   const double before = *std::max_element(
       in_use_mib.begin(),
       in_use_mib.begin() + static_cast<std::ptrdiff_t>((in_use_mib.size() + 1) / 2));
-  return refused == 0 && in_use_mib.back() - before <= most_growth_mib ? 0 : 1;
+  return refused == 0 && in_use_mib.back() - before <= max_growth_mib ? 0 : 1;
 }
 
 }  // namespace hone::benchmark

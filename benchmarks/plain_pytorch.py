@@ -35,7 +35,7 @@ import torch
 FLUSH_BYTES = 256 << 20
 HEAD_START_US = 400.0  # how long the flushes before a call last together, at most
 ROUNDS = 31
-LONGEST_S = 3.0  # of the rounds of one file
+MAX_S = 3.0  # of the rounds of one file
 SHORT_US = 20.0  # differences of times below this are stated in microseconds
 CLOSE_SHARE = 0.03
 CLOSE_US = 1.0
@@ -120,7 +120,7 @@ def time_module(path, clock):
     programs = {"Model": Program(build(module.Model, arguments), inputs, clock)}
     if hasattr(module, "ModelNew"):
         programs["ModelNew"] = Program(build(module.ModelNew, arguments), inputs, clock)
-    end = time.monotonic() + LONGEST_S
+    end = time.monotonic() + MAX_S
     for _ in range(ROUNDS):
         for program in programs.values():
             program.sample()

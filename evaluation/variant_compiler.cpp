@@ -41,8 +41,7 @@ record<schema::Artifact> make_artifact(const schema::CompileJob::Reader& job,
   content_id<artifact_id>(
       {device_type.getName().cStr(), job.getSettings().cStr(), job.getPython().cStr(), block.code})
       .store(artifact->initId());
-  content_id<program_id>(
-      {to_string(program.host), block.normal_form, job.getSettings().cStr()})
+  content_id<program_id>({to_string(program.host), block.normal_form, job.getSettings().cStr()})
       .store(artifact->initProgramId());
   artifact->setVariantId(job.getHeader().getVariantId());
   artifact->setDeviceType(device_type.getName());
@@ -81,14 +80,16 @@ struct variant_compiler::state {
                                                    const task& t,
                                                    const schema::DeviceType::Reader& device_type);
   program_result<compiled_program> compile_program(const schema::CompileJob::Reader& job,
-                                                 const task& t,
-                                                 const schema::DeviceType::Reader& device_type);
+                                                   const task& t,
+                                                   const schema::DeviceType::Reader& device_type);
   program_result<checked_program> check_host_program(const std::string& python, const task& t);
   std::string toolchain_of(const schema::DeviceType::Reader& device_type);
-  program_result<compiled_block> compile_block(std::string_view cuda, const std::vector<std::string>& launches,
+  program_result<compiled_block> compile_block(std::string_view cuda,
+                                               const std::vector<std::string>& launches,
                                                const settings& asked,
                                                const schema::DeviceType::Reader& device_type);
-  program_result<compiled_block> compile_anew(std::string_view cuda, const std::vector<std::string>& launches,
+  program_result<compiled_block> compile_anew(std::string_view cuda,
+                                              const std::vector<std::string>& launches,
                                               const settings& asked,
                                               const schema::DeviceType::Reader& device_type);
 
@@ -119,8 +120,8 @@ program_result<record<schema::Artifact>> variant_compiler::compile(
 
 // Compiles the host program in a sandbox process that does not run it. Returns the kernels that it
 // launches.
-program_result<checked_program> variant_compiler::state::check_host_program(const std::string& python,
-                                                                         const task& t) {
+program_result<checked_program> variant_compiler::state::check_host_program(
+    const std::string& python, const task& t) {
   if (checker == nullptr) checker = sandbox_zygote::start();
   std::unique_ptr<sandbox_session> session;
   try {
@@ -197,8 +198,8 @@ program_result<compiled_program> variant_compiler::state::compile_program(
   const auto host = check_host_program(job.getPython(), t);
   if (!host) return failed(host.error());
   if (job.getCuda().size() == 0) return compiled_program{{}, host->normal_form};
-  return compile_block(view(job.getCuda()), host->launches,
-                       parse_settings(view(job.getSettings())), device_type)
+  return compile_block(view(job.getCuda()), host->launches, parse_settings(view(job.getSettings())),
+                       device_type)
       .map([&](const compiled_block& block) {
         return compiled_program{block, host->normal_form};
       });

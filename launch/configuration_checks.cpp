@@ -108,7 +108,7 @@ void check_configuration(const configuration& c) {
   const auto refuse = [&](const std::string& key, const std::string& problem) {
     problems.add({c.file.string(), 0, key, problem});
   };
-  if (c.node.silence_ms < least_heartbeats_in_silence * c.node.heartbeat_ms)
+  if (c.node.silence_ms < min_heartbeats_in_silence * c.node.heartbeat_ms)
     refuse("node.silence_s", "is less than three times node.heartbeat_s");
   check_addresses(c, refuse);
   const auto kinds = {"model", "endpoint", "teacher", "scripted", "none"};

@@ -21,9 +21,9 @@ constexpr std::chrono::seconds connect_limit{2};
 constexpr std::chrono::minutes avoidance{10};
 
 // Connections that a node serves: each takes the memory of a piece.
-constexpr std::size_t most_connections = 32;
+constexpr std::size_t max_connections = 32;
 // Nodes that could not be reached after which no other is tried either.
-constexpr std::size_t most_unreachable = 3;
+constexpr std::size_t max_unreachable = 3;
 
 network_address place_to_listen(const std::string& listen, const head_address& head) {
   if (!listen.empty()) return parse_address(listen, /*allows_any_port=*/true);
@@ -47,7 +47,7 @@ class copy_relay::door {
         identity_(head.identity),
         log_(log),
         server_([shared = shared_](const std::string& folder) { return shared->find(folder); },
-                most_connections),
+                max_connections),
         acceptor_(options(place_to_listen(listen, head), std::move(log))) {}
 
   std::shared_ptr<shared_copies> shared() const { return shared_; }
@@ -72,12 +72,12 @@ class copy_relay::door {
   bool is_avoided(const std::string& address) {
     const std::scoped_lock guard(lock_);
     std::erase_if(avoided_, [](const auto& one) { return one.second < steady::now(); });
-    return avoided_.contains(address) || avoided_.size() >= most_unreachable;
+    return avoided_.contains(address) || avoided_.size() >= max_unreachable;
   }
   void note_unreachable(const std::string& address, const std::string& problem) {
     const std::scoped_lock guard(lock_);
     avoided_[address] = steady::now() + avoidance;
-    if (avoided_.size() == most_unreachable && log_)
+    if (avoided_.size() == max_unreachable && log_)
       log_("other nodes cannot be reached, so copies come from the head for ten minutes (" +
            problem + ")");
   }

@@ -87,7 +87,8 @@ std::filesystem::path find_task_file(const std::string& path_or_name) {
   if (std::filesystem::is_regular_file(named)) return named;
   std::string problem =
       "is neither a task file nor the name of one under " + (configs_folder() / "tasks").string();
-  if (const std::string similar = find_similar(path_or_name, task_names(configs_folder() / "tasks"));
+  if (const std::string similar =
+          find_similar(path_or_name, task_names(configs_folder() / "tasks"));
       !similar.empty())
     problem += " (did you mean " + similar + "?)";
   throw format_error(path_or_name, 0, "", problem);

@@ -21,7 +21,7 @@ constexpr const char* policy_folder = "policy";
 constexpr std::string_view checkpoints_prefix = "checkpoints/";
 constexpr std::chrono::minutes copy_patience{1};
 // Folders that stay open, those that were asked for last: the policy and the newest versions.
-constexpr std::size_t most_offered = 4;
+constexpr std::size_t max_offered = 4;
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -104,7 +104,7 @@ file_server::find_folder offer_policy(const configuration& settings,
     const auto folder = open_folder(name);
     if (folder == nullptr) return folder;
     open_folders->emplace_back(name, folder);
-    if (open_folders->size() > most_offered) open_folders->pop_front();
+    if (open_folders->size() > max_offered) open_folders->pop_front();
     return folder;
   };
 }

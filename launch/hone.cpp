@@ -6,8 +6,8 @@
 #include <iostream>
 #include <string_view>
 
-// The program hone: it becomes hone-ui for `hone ui`, and hone-main for all other commands. hone-main
-// takes a third of a second to load LibTorch, and pages need none of it.
+// The program hone: it becomes hone-ui for `hone ui`, and hone-main for all other commands.
+// hone-main takes a third of a second to load LibTorch, and pages need none of it.
 int main(int count, char** words) {
   const bool is_viewer = count > 1 && std::string_view(words[1]) == "ui";
   const std::filesystem::path program =

@@ -17,8 +17,8 @@ namespace hone {
 
 // A 128-bit identity whose type names the kind of thing that it identifies. Ids of tasks, variants,
 // artifacts and programs, and all ids of a corpus document's group, are the XXH3-128 of contents;
-// all others are random. An id is plain data: copy it freely and use it as a key. An id of zero is empty and
-// converts to false.
+// all others are random. An id is plain data: copy it freely and use it as a key. An id of zero is
+// empty and converts to false.
 template <class Tag>
 struct id {
   std::uint64_t high = 0;

@@ -31,10 +31,10 @@ using steady = std::chrono::steady_clock;
 // How often the loop looks at time limits, revocations and connections that end.
 constexpr std::chrono::milliseconds tick{100};
 // How long a node that joins again waits for the end of its earlier connection.
-constexpr std::chrono::seconds longest_succession{5};
+constexpr std::chrono::seconds max_succession{5};
 // How long a connection whose certificate was refused is still read: closing it with unread bytes
 // would reset it, and the other end would not read why.
-constexpr std::chrono::milliseconds longest_lingering{500};
+constexpr std::chrono::milliseconds max_lingering{500};
 constexpr const char* superseded = "another process has joined under this name since";
 
 }  // namespace
@@ -165,7 +165,7 @@ class acceptor::loop {
       }
       const int yes = 1;
       setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-      if (waiting_.size() >= options_.most_waiting) close_oldest();
+      if (waiting_.size() >= options_.max_waiting) close_oldest();
       const int fd = socket.get();
       waiting one{nullptr, peer_of(fd), steady::now() + options_.patience};
       one.connection = std::make_shared<channel>(std::move(socket), tls_ ? tls_->open() : nullptr);
@@ -200,7 +200,7 @@ class acceptor::loop {
     waiting& one = waiting_.at(fd);
     refusals_.note(one.address, one.connection->handshake_problem());
     one.is_refused = true;
-    one.until = steady::now() + longest_lingering;
+    one.until = steady::now() + max_lingering;
     shutdown(fd, SHUT_WR);
     expect(EPOLL_CTL_MOD, fd, EPOLLIN);
   }
@@ -221,7 +221,7 @@ class acceptor::loop {
       if (result != channel_result::done) return expect_more(fd, result);
       one.is_secure = true;
     }
-    std::array<char, longest_preface> piece{};
+    std::array<char, max_preface> piece{};
     while (!is_whole(one.text)) {
       std::size_t count = 0;
       const channel_result result = one.connection->read(piece.data(), piece.size(), count);
@@ -245,7 +245,7 @@ class acceptor::loop {
     const std::string problem = options_.find_problem ? options_.find_problem(*one.said) : "";
     if (!problem.empty()) return refuse(fd, preface_answer::kind::refused, problem);
     if (one.said->purpose == join_purpose && !take_name(fd)) return;
-    one.until = steady::now() + longest_succession;
+    one.until = steady::now() + max_succession;
     if (!one.has_no_predecessor) return;
     admit(fd);
   }

@@ -27,7 +27,7 @@ struct acceptor_options {
   // Limits of connections that have not been let in yet: their time, and their number, beyond which
   // the oldest is closed.
   std::chrono::milliseconds patience{3000};
-  std::size_t most_waiting = 512;
+  std::size_t max_waiting = 512;
   // The functions are called on the acceptor's thread, and must neither block nor throw.
   std::function<std::string(const preface&)>
       find_problem;  // why not to let it in; empty: let it in

@@ -115,9 +115,9 @@ unique_fd listen_on(const std::filesystem::path& socket) {
   const auto make = [] {
     return unique_fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   };
-  if (const unique_fd probe = make();
-      std::filesystem::is_socket(socket) &&
-      connect(probe.get(), target, sizeof address) != 0 && errno == ECONNREFUSED)
+  if (const unique_fd probe = make(); std::filesystem::is_socket(socket) &&
+                                      connect(probe.get(), target, sizeof address) != 0 &&
+                                      errno == ECONNREFUSED)
     std::filesystem::remove(socket);
   unique_fd listener = make();
   // The mode of the socket's file is set before anybody can connect to it.

@@ -42,7 +42,8 @@ class relay {
       move_in();
       move_out();
       if (has_ended_ || has_moved_) continue;
-      std::array<pollfd, 2> both = {{{over_.descriptor(), wanted_[0], 0}, {socket_, wanted_[1], 0}}};
+      std::array<pollfd, 2> both = {
+          {{over_.descriptor(), wanted_[0], 0}, {socket_, wanted_[1], 0}}};
       if (poll(both.data(), both.size(), static_cast<int>(idle_limit.count())) <= 0) return;
     }
   }

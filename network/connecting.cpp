@@ -60,7 +60,7 @@ std::shared_ptr<channel> connect_to(const network_address& to, const preface& sa
     sent += count;
   }
   std::string answer;
-  while (!is_whole(answer) && answer.size() < longest_preface) {
+  while (!is_whole(answer) && answer.size() < max_preface) {
     char next = 0;  // byte by byte, so that nothing of what follows is read
     std::size_t count = 0;
     repeat(

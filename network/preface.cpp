@@ -14,7 +14,7 @@ constexpr std::string_view first_line = "hone 1\n";
 constexpr std::string_view welcome_text = "welcome\n\n";
 constexpr std::array<std::pair<preface_answer::kind, std::string_view>, 2> answer_words = {
     {{preface_answer::kind::refused, "refused "}, {preface_answer::kind::later, "later "}}};
-constexpr std::size_t longest_name = 64;
+constexpr std::size_t max_name = 64;
 
 template <class Number>
 bool read_number(const std::string& text, Number& number, int base) {
@@ -44,7 +44,7 @@ std::string to_text(const preface& p) {
 
 bool may_begin_preface(std::string_view text) {
   const std::size_t size = std::min(text.size(), first_line.size());
-  return text.size() <= longest_preface && text.substr(0, size) == first_line.substr(0, size);
+  return text.size() <= max_preface && text.substr(0, size) == first_line.substr(0, size);
 }
 
 bool is_whole(std::string_view text) { return text.ends_with("\n\n"); }
@@ -89,7 +89,7 @@ std::optional<preface_answer> parse_answer(std::string_view text) {
 }
 
 bool is_node_name(std::string_view name) {
-  return !name.empty() && name.size() <= longest_name &&
+  return !name.empty() && name.size() <= max_name &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return std::isalnum(c) != 0 || c == ' ' || c == '.' || c == '-' || c == '_';
          });

@@ -33,7 +33,7 @@ struct preface {
 };
 
 // Longest preface or answer in bytes, with the empty line.
-inline constexpr std::size_t longest_preface = 1024;
+inline constexpr std::size_t max_preface = 1024;
 
 std::string to_text(const preface& p);
 // Returns nullopt for anything else than a whole preface of this version.

@@ -44,8 +44,7 @@ void prepare_policy_device(const std::string& device) {
     throw policy_error("policy.device is '" + device +
                        "', but LibTorch's CUDA back end cannot be loaded: " + dlerror());
   if (!at::hasCUDA())
-    throw policy_error("policy.device is '" + device +
-                       "', but LibTorch finds no CUDA device");
+    throw policy_error("policy.device is '" + device + "', but LibTorch finds no CUDA device");
 }
 
 std::string describe_failure(const std::exception& failure) {

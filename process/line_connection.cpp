@@ -39,7 +39,7 @@ bool line_connection::receive(deadline until) {
   if (n < 0 && errno == EINTR) return true;  // nothing has come: the caller asks again
   if (n <= 0) throw connection_lost(name_ + " ended");
   received_.append(buffer.data(), static_cast<std::size_t>(n));
-  if (received_.size() > most_bytes_) throw std::length_error(name_ + " sends too much");
+  if (received_.size() > max_bytes_) throw std::length_error(name_ + " sends too much");
   return true;
 }
 
@@ -58,7 +58,7 @@ std::optional<std::string> line_connection::read_line(deadline until) {
 }
 
 std::optional<std::string> line_connection::read_bytes(std::size_t count, deadline until) {
-  if (count > most_bytes_) throw std::length_error(name_ + " sends too much");
+  if (count > max_bytes_) throw std::length_error(name_ + " sends too much");
   while (received_.size() < count) {
     if (!receive(until)) return std::nullopt;
   }

@@ -19,10 +19,10 @@ class line_connection {
  public:
   using deadline = std::optional<std::chrono::steady_clock::time_point>;  // none: no limit
   line_connection() = default;
-  // `name`: of the other side, for messages. `most_bytes`: that may wait here to be read; more is a
+  // `name`: of the other side, for messages. `max_bytes`: that may wait here to be read; more is a
   // std::length_error.
-  line_connection(unique_fd socket, std::string name, std::size_t most_bytes)
-      : socket_(std::move(socket)), name_(std::move(name)), most_bytes_(most_bytes) {}
+  line_connection(unique_fd socket, std::string name, std::size_t max_bytes)
+      : socket_(std::move(socket)), name_(std::move(name)), max_bytes_(max_bytes) {}
 
   // Blocks until the socket has taken all bytes.
   void send(std::string_view bytes);
@@ -39,7 +39,7 @@ class line_connection {
 
   unique_fd socket_;
   std::string name_;
-  std::size_t most_bytes_ = 0;
+  std::size_t max_bytes_ = 0;
   std::string received_;
 };
 

@@ -130,10 +130,10 @@ void visible_files::read(const std::vector<fs::path>& folders, std::uint64_t max
   if (contents_bytes_ == 0) return;
   // Without the seals, a fork could change the files of later forks. The kernel is busy while it
   // holds pages of the file itself, for moments; each attempt waits up to 150 ms for it.
-  constexpr int most_attempts = 20;
+  constexpr int max_attempts = 20;
   for (int attempt = 1;
        fcntl(all.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) != 0; ++attempt) {
-    if (errno != EBUSY || attempt == most_attempts) throw_errno("cannot seal files in memory");
+    if (errno != EBUSY || attempt == max_attempts) throw_errno("cannot seal files in memory");
   }
   void* mapped = mmap(nullptr, contents_bytes_, PROT_READ, MAP_SHARED, all.get(), 0);
   if (mapped == MAP_FAILED) throw_errno("cannot map files in memory");

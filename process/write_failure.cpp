@@ -7,7 +7,7 @@
 namespace hone {
 namespace {
 
-constexpr std::uintmax_t least_space = 64U << 10U;  // bytes below which writes fail
+constexpr std::uintmax_t min_space = 64U << 10U;  // bytes below which writes fail
 
 }  // namespace
 
@@ -17,7 +17,7 @@ std::string write_failure(const std::filesystem::path& file) {
   std::error_code unknown;
   const std::filesystem::space_info space = std::filesystem::space(folder, unknown);
   const bool is_full =
-      error == ENOSPC || error == EDQUOT || (!unknown && space.available < least_space);
+      error == ENOSPC || error == EDQUOT || (!unknown && space.available < min_space);
   std::string why;
   if (is_full) {
     why = "the disk is full";

@@ -23,7 +23,7 @@ double resampled_mean(const std::vector<double>& values, std::mt19937_64& random
 }  // namespace
 
 double log_speedup(bool is_ok, double score) {
-  return std::log(is_ok ? std::max(score, least_speedup) : failed_speedup);
+  return std::log(is_ok ? std::max(score, min_speedup) : failed_speedup);
 }
 
 policy_summary summarise_samples(const std::vector<compared_sample>& samples) {

@@ -10,7 +10,7 @@ namespace hone {
 // reference. A fixed value makes runs and tasks comparable.
 inline constexpr double failed_speedup = 0.25;
 // Speed-ups below this count as this, so that every logarithm is finite.
-inline constexpr double least_speedup = 1e-6;
+inline constexpr double min_speedup = 1e-6;
 
 // Returns the natural logarithm of the speed-up that a sample counts as.
 double log_speedup(bool is_ok, double score);

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t most_unlearned_shown = 4;
+constexpr std::size_t max_unlearned_shown = 4;
 // Share of unparsable samples beyond which a policy has not learned to write programs.
 constexpr double mostly_unparsable = 0.7;
 
@@ -305,12 +305,12 @@ class reporter {
       std::string text = "        not learned:";
       std::size_t shown = 0;
       for (const auto& [variant, outcome] : found_.unlearned) {
-        if (shown++ == most_unlearned_shown) break;
+        if (shown++ == max_unlearned_shown) break;
         text += (shown > 1 ? ", " : " ") + to_string(variant).substr(0, 10) + " " +
                 std::string(name_of(outcome));
       }
-      if (found_.unlearned.size() > most_unlearned_shown)
-        text += " and " + std::to_string(found_.unlearned.size() - most_unlearned_shown) + " more";
+      if (found_.unlearned.size() > max_unlearned_shown)
+        text += " and " + std::to_string(found_.unlearned.size() - max_unlearned_shown) + " more";
       line(text);
     } else if (stage != "corpus" && unparsable != row.outcomes.end() &&
                unparsable->second > mostly_unparsable * row.all.all.samples) {

@@ -273,7 +273,7 @@ class results_reader {
     if (outcome == Outcome::OK && g.best_shown > 0) {
       ++row.gain.samples;
       row.gain.faster += score >= faster * g.best_shown ? 1 : 0;
-      row.gain.log_gain += std::log(std::max(score, least_speedup) / g.best_shown);
+      row.gain.log_gain += std::log(std::max(score, min_speedup) / g.best_shown);
     }
     if (g.turn > 0) {
       revision_sums& revisions = row.revisions[g.turn];

@@ -10,8 +10,8 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t most_open = 8;  // per task and device type
-constexpr std::size_t most_message_bytes = 600;
+constexpr std::size_t max_open = 8;  // per task and device type
+constexpr std::size_t max_message_bytes = 600;
 // A variant of at least this share of the best score is among the best.
 constexpr double among_the_best = 0.9;
 
@@ -35,7 +35,7 @@ record<schema::Attempt> make_attempt(const attempt_book::judged_variant& one) {
   attempt->setCuda(one.variant->getCuda());
   attempt->setPython(one.variant->getPython());
   attempt->setOutcome(std::string(name_of(evaluation.getOutcome())));
-  attempt->setMessage(std::string(first_bytes(view(evaluation.getMessage()), most_message_bytes)));
+  attempt->setMessage(std::string(first_bytes(view(evaluation.getMessage()), max_message_bytes)));
   attempt->setScore(evaluation.getOutcome() == Outcome::OK ? evaluation.getScore() : 0);
   attempt->setProfile(describe_profile(evaluation));
   return attempt.finish();
@@ -58,7 +58,7 @@ void attempt_book::consider(const schema::RolloutGroup::Reader& group,
       std::uniform_int_distribution<std::size_t>(0, candidates.size() - 1)(random);
   auto& open = open_[{task_id(draw.getTaskId()), draw.getDeviceType()}];
   open.push_back({make_attempt(*candidates[chosen]), next_turn});
-  if (open.size() > most_open) open.pop_front();
+  if (open.size() > max_open) open.pop_front();
 }
 
 std::optional<open_attempt> attempt_book::take(const task_id& task,

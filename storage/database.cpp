@@ -357,8 +357,9 @@ void database::scan_bytes(
 }
 
 void database::scan_keys(family where, std::string_view prefix,
-                         const std::function<bool(std::string_view key)>& visit) const {
-  walk(where, prefix, std::string(prefix),
+                         const std::function<bool(std::string_view key)>& visit,
+                         std::string_view from) const {
+  walk(where, prefix, std::string(prefix) + std::string(from),
        [&](std::string_view key, const Slice&) { return visit(key); });
 }
 

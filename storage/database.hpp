@@ -86,10 +86,11 @@ class database {
       return visit(key, decode<Schema>(where, key, std::move(bytes)));
     });
   }
-  // Visits the keys of the committed entries whose keys begin with `prefix`, in key order, until
-  // `visit` returns false.
+  // Visits the keys of the committed entries whose keys begin with `prefix`, in key order,
+  // starting at `prefix` + `from`, until `visit` returns false.
   void scan_keys(family where, std::string_view prefix,
-                 const std::function<bool(std::string_view key)>& visit) const;
+                 const std::function<bool(std::string_view key)>& visit,
+                 std::string_view from = {}) const;
 
   // Rewrites all files, so that replaced and removed values take no space. Writer only. Throws
   // pool_error.

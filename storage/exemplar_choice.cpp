@@ -11,7 +11,7 @@
 namespace hone {
 namespace {
 
-constexpr double least_score = 1e-3;  // keeps logarithms finite
+constexpr double min_score = 1e-3;  // keeps logarithms finite
 
 constexpr std::array<std::string_view, 4> method_names = {"buckets", "islands", "random", "none"};
 
@@ -36,12 +36,12 @@ std::vector<scored_variant> exemplar_selector::from_buckets(const population_key
   std::vector<scored_variant> chosen;
   while (chosen.size() < options_.count && !left.empty()) {
     // exp(ln(mean) / temperature), relative to the largest, which keeps it from overflowing.
-    double largest = least_score;
+    double largest = min_score;
     for (const auto& [which, bucket] : left) largest = std::max(largest, bucket.mean());
     std::vector<double> weights;
     for (const auto& [which, bucket] : left)
       weights.push_back(
-          std::pow(std::max(bucket.mean(), least_score) / largest, 1 / options_.temperature));
+          std::pow(std::max(bucket.mean(), min_score) / largest, 1 / options_.temperature));
     const std::size_t pick =
         std::discrete_distribution<std::size_t>(weights.begin(), weights.end())(random);
     chosen.push_back(index_->at(where, left[pick].first, below(left[pick].second.count, random)));

@@ -96,29 +96,43 @@ std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task
   return all;
 }
 
-variant_id pool_inspector::find_variant(const std::string& prefix) const {
-  if (prefix.empty() || prefix.size() > 32)
+namespace {
+
+// Returns the only id of a family that begins with these hexadecimal digits. `what`: "variant".
+template <class Id>
+Id find_by_prefix(const database& db, family where, const std::string& prefix,
+                  const std::string& what) {
+  const auto low =
+      parse_hex_id(prefix + std::string(32 - std::min<std::size_t>(prefix.size(), 32), '0'));
+  const auto high =
+      parse_hex_id(prefix + std::string(32 - std::min<std::size_t>(prefix.size(), 32), 'f'));
+  if (prefix.empty() || !low || !high)
     throw pool_error("'" + prefix + "' is neither an id nor the beginning of one");
-  const auto low = parse_hex_id(prefix + std::string(32 - prefix.size(), '0'));
-  const auto high = parse_hex_id(prefix + std::string(32 - prefix.size(), 'f'));
-  if (!low || !high) throw pool_error("'" + prefix + "' is neither an id nor the beginning of one");
-  const std::string begin = key_of(variant_id{(*low)[0], (*low)[1]});
-  const std::string end = key_of(variant_id{(*high)[0], (*high)[1]});
-  std::vector<variant_id> found;
-  db_.scan<schema::Variant>(
-      family::variants, "",
-      [&](std::string_view key, const record<schema::Variant>& /*value*/) {
+  const std::string end = key_of(Id{(*high)[0], (*high)[1]});
+  std::vector<Id> found;
+  db.scan_keys(
+      where, "",
+      [&](std::string_view key) {
         if (key > end) return false;
-        found.push_back(id_from_key<variant_id>(key));
+        found.push_back(id_from_key<Id>(key));
         return found.size() < 2;
       },
-      begin);
-  if (found.empty()) throw pool_error("no variant's id begins with '" + prefix + "'");
+      key_of(Id{(*low)[0], (*low)[1]}));
+  if (found.empty()) throw pool_error("no " + what + "'s id begins with '" + prefix + "'");
   if (found.size() > 1)
-    throw pool_error("several variants' ids begin with '" + prefix + "', such as " +
+    throw pool_error("several " + what + "s' ids begin with '" + prefix + "', such as " +
                      to_string(found[0]).substr(0, prefix.size() + 4) + " and " +
                      to_string(found[1]).substr(0, prefix.size() + 4) + ": give more digits");
   return found.front();
+}
+
+}  // namespace
+
+variant_id pool_inspector::find_variant(const std::string& prefix) const {
+  return find_by_prefix<variant_id>(db_, family::variants, prefix, "variant");
+}
+group_id pool_inspector::find_group(const std::string& prefix) const {
+  return find_by_prefix<group_id>(db_, family::groups, prefix, "group");
 }
 
 std::optional<record<schema::Variant>> pool_inspector::variant(const variant_id& id) const {

@@ -54,6 +54,8 @@ class pool_inspector {
   // Returns the variant whose id begins with these hexadecimal digits. Throws pool_error if there
   // is none, or more than one, or if `prefix` is not 1 to 32 hexadecimal digits.
   variant_id find_variant(const std::string& prefix) const;
+  // Returns the group whose id begins so, in the same way.
+  group_id find_group(const std::string& prefix) const;
   std::optional<record<schema::Variant>> variant(const variant_id& id) const;
   std::vector<record<schema::Evaluation>> evaluations_of(const variant_id& id) const;
 

@@ -6,7 +6,6 @@
 
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
-#include "messages/shown_variants.hpp"
 #include "storage/shown_index.hpp"
 
 namespace hone {
@@ -265,38 +264,6 @@ void pool::measure_best_of(const schema::RolloutGroup::Reader& group,
       draw.getPopulation(), best_score(task, device_type), now_ms, jobs);
 }
 
-std::optional<program_id> pool::program_of(const variant_id& variant,
-                                           const schema::RolloutGroup::Reader& group) const {
-  for (const std::uint32_t scope : {scope_of(group), run_scope}) {
-    const auto known = ledger_.find(
-        {variant, group.getDraw().getDeviceType(), options_.judge_version, scope});
-    if (known && (*known)->hasProgramId()) return program_id((*known)->getProgramId());
-  }
-  return std::nullopt;
-}
-
-std::vector<std::uint32_t> pool::find_copies(const schema::RolloutGroup::Reader& group) const {
-  const std::vector<variant_id> shown = shown_variants(group.getDraw());
-  if (shown.empty()) return {};
-  std::set<program_id> programs;
-  for (const variant_id& variant : shown) {
-    if (const auto program = program_of(variant, group)) programs.insert(*program);
-  }
-  std::map<variant_id, bool> is_copy;  // by the rollouts' variants
-  for (const variant_id& variant : shown) is_copy[variant] = true;
-  std::vector<std::uint32_t> copies;
-  for (std::uint32_t i = 0; i < group.getRollouts().size(); ++i) {
-    const variant_id variant(group.getRollouts()[i].getVariantId());
-    auto known = is_copy.find(variant);
-    if (known == is_copy.end()) {
-      const auto program = program_of(variant, group);
-      known = is_copy.emplace(variant, program && programs.contains(*program)).first;
-    }
-    if (known->second) copies.push_back(i);
-  }
-  return copies;
-}
-
 void pool::note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
                        std::vector<record<schema::CompileJob>>& jobs) {
   std::vector<record<schema::Evaluation>> evaluated;
@@ -411,12 +378,7 @@ record<schema::ScoredGroup> pool::score_group(const group_id& group) const {
   scored->setGroup(**stored);
   const auto rollouts = (*stored)->getRollouts();
   auto results = scored->initResults(rollouts.size());
-  const auto progress = db_.get<schema::GroupProgress>(family::progress, key_of(group));
-  if (progress) {
-    for (const std::uint32_t copy : (*progress)->getCopies()) {
-      if (copy < results.size()) results[copy].setIsCopy(true);
-    }
-  }
+  mark_copies(group, results);
   for (unsigned i = 0; i < rollouts.size(); ++i) {
     const auto known = evaluation_of(**stored, rollouts[i]);
     results[i].setOutcome(known ? outcome_for(**stored, **known) : Outcome::INFRASTRUCTURE);

@@ -190,6 +190,9 @@ class pool {
   // Returns the rollouts, by index, whose programs copy one that the prompt shows: they have the
   // same code, as text or compiled.
   std::vector<std::uint32_t> find_copies(const schema::RolloutGroup::Reader& group) const;
+  // Marks the copies that were found in a group, in its results.
+  void mark_copies(const group_id& group,
+                   capnp::List<schema::ScoredGroup::Result>::Builder results) const;
   // Takes note of a group whose evaluations are all known.
   void note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t now_ms,
                    std::vector<record<schema::CompileJob>>& jobs);

@@ -15,14 +15,14 @@ struct sweep_axis {
 };
 
 constexpr std::size_t max_documents = 1000;
-constexpr std::size_t longest_sweep = 1000;          // characters
-constexpr std::size_t most_characters = 64U << 20U;  // in all documents of a file together
+constexpr std::size_t max_sweep = 1000;             // characters
+constexpr std::size_t max_characters = 64U << 20U;  // in all documents of a file together
 
 std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& file) {
   static const RE2 axis_pattern(R"(\s*([A-Z][A-Z0-9_]{0,63})\s*=\s*([^,]+?)\s*)", RE2::Latin1);
-  if (line.size() > longest_sweep)
+  if (line.size() > max_sweep)
     throw format_error(file, 1, "sweep",
-                       "has more than " + std::to_string(longest_sweep) + " characters");
+                       "has more than " + std::to_string(max_sweep) + " characters");
   std::vector<sweep_axis> axes;
   std::istringstream parts(line.substr(line.find(':') + 1));
   for (std::string part; std::getline(parts, part, ',');) {
@@ -77,9 +77,9 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
   const auto refuse_size = [&] {
     return format_error(
         file, 1, "sweep",
-        "expands to more text than " + std::to_string(most_characters >> 20U) + " MiB");
+        "expands to more text than " + std::to_string(max_characters >> 20U) + " MiB");
   };
-  if (count > 1 && text.size() > most_characters / count) throw refuse_size();
+  if (count > 1 && text.size() > max_characters / count) throw refuse_size();
   std::vector<corpus_document> documents = {{task, name, text, file}};
   for (const sweep_axis& axis : axes) {
     const std::string place = "${" + axis.name + "}";
@@ -88,7 +88,7 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
     std::vector<corpus_document> next;
     for (const corpus_document& document : documents) {
       for (const std::string& value : axis.values) {
-        auto expanded = replaced(document.text, place, value, most_characters / count);
+        auto expanded = replaced(document.text, place, value, max_characters / count);
         if (!expanded) throw refuse_size();
         next.push_back(document);
         next.back().name += " " + axis.name + "=" + value;

@@ -18,8 +18,8 @@ namespace {
 
 // A longer constant is none, so that constants made of constants cannot grow without bound. Names
 // keep their place once their values have added this much to the text.
-constexpr std::size_t longest_constant = 2000;
-constexpr std::size_t most_added = 64 << 10;
+constexpr std::size_t max_constant = 2000;
+constexpr std::size_t max_added = 64 << 10;
 
 struct token {
   enum class kind { name, number, string, symbol };
@@ -202,7 +202,7 @@ constant read_constant(std::span<const token> tokens, const constants& known) {
     made.value += t.is == token::kind::number ? plain_number(t.text) : std::string(t.text);
   }
   const bool makes_tensors = made.names_torch && calls;
-  if (made.value.size() > longest_constant || makes_tensors ||
+  if (made.value.size() > max_constant || makes_tensors ||
       made.value.find('\n') != std::string::npos)
     return {};
   if (tokens.size() > 1) made.value = "(" + made.value + ")";
@@ -365,7 +365,7 @@ std::string functions_of_program(const std::string& python) {
   const std::vector<statement> statements = scanner(text).scan();
   std::vector<bool> is_constant(statements.size());
   const constants values = constants_of(statements, is_constant);
-  std::size_t room = most_added;
+  std::size_t room = max_added;
   editor edits(text);
   for (std::size_t i = 0; i < statements.size();) {
     if (is_constant[i] || is_habitual_import(statements[i], text) ||

@@ -6,15 +6,15 @@ namespace hone {
 namespace {
 
 // More than all settings take. The parser of TOML calls itself for each part of a dotted key.
-constexpr std::size_t most_bytes = 4096;
+constexpr std::size_t max_bytes = 4096;
 
 }  // namespace
 
 settings parse_settings(std::string_view toml_text) {
   settings parsed;
-  if (toml_text.size() > most_bytes)
+  if (toml_text.size() > max_bytes)
     throw format_error("toml block", 1, "",
-                       "has more than " + std::to_string(most_bytes) + " bytes");
+                       "has more than " + std::to_string(max_bytes) + " bytes");
   if (toml_text.find_first_not_of(" \t\n") == std::string_view::npos) return parsed;
   const toml::table table = parse_toml(toml_text, "toml block");
   toml_view view(table, "toml block");

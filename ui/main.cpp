@@ -31,8 +31,9 @@ int main(int count, char** words) {
   std::string identity;
   std::string listen = "127.0.0.1:0";
   app.add_option("run,--dir", run, "the run's directory, live or at rest");
-  app.add_option("--connect", connect,
-                 "HOST:PORT of a live run's head, instead of its directory: the pages come from it");
+  app.add_option(
+      "--connect", connect,
+      "HOST:PORT of a live run's head, instead of its directory: the pages come from it");
   app.add_option("--identity", identity, "with --connect: the folder of a node's identity");
   app.add_option("--listen", listen,
                  "HOST:PORT on this machine alone (port 0: any free one), or unix:PATH")

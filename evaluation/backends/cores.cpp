@@ -16,7 +16,7 @@ namespace {
 
 // Least number of cores that must remain for other work. With fewer, compilers and the policy
 // need the core more than a GPU's launches do.
-constexpr std::size_t least_other_cores = 4;
+constexpr std::size_t min_other_cores = 4;
 
 // Returns the core and the hyper-threads that share it. The kernel's list reads "3,11" or "2-3". A
 // virtual machine often hides hyper-threads; then the core's neighbour is taken, which is usually
@@ -132,11 +132,11 @@ reserved_core reserve_launch_core() {
   std::erase_if(others, [&](int other) {
     return std::find(siblings.begin(), siblings.end(), other) != siblings.end();
   });
-  if (others.size() < least_other_cores) {
+  if (others.size() < min_other_cores) {
     others = cores;
     std::erase(others, core);
   }
-  if (others.size() < least_other_cores) return {};
+  if (others.size() < min_other_cores) return {};
   bind_thread(others);
   return free.back();
 }

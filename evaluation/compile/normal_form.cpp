@@ -52,7 +52,7 @@ std::string_view defined_name(std::string_view line) {
 // Lines that say where a definition goes or how it is linked.
 bool says_nothing(std::string_view line) {
   constexpr std::array<std::string_view, 14> directives = {
-      "\t.file",    "\t.text",    "\t.data", "\t.bss",  "\t.section", "\t.type",  "\t.size",
+      "\t.file",  "\t.text",   "\t.data", "\t.bss",   "\t.section", "\t.type",  "\t.size",
       "\t.globl", "\t.hidden", "\t.weak", "\t.local", "\t.ident",   "\t.align", "\t.p2align"};
   const std::size_t first = line.find_first_not_of(" \t");
   if (first == std::string_view::npos || line.substr(first).starts_with("//")) return true;

@@ -200,8 +200,8 @@ class host_program {
   torch::jit::Code code_of(const std::string& name, bool uses_streams) {
     auto graph =
         torch::jit::toGraphFunction(unit_.get_function(c10::QualifiedName(name))).graph()->copy();
-    constexpr int most_levels = 64;  // of functions that call functions
-    for (int level = 0; level < most_levels; ++level) torch::jit::Inline(*graph);
+    constexpr int max_levels = 64;  // of functions that call functions
+    for (int level = 0; level < max_levels; ++level) torch::jit::Inline(*graph);
     make_tensors_on_gpu(graph->block());
     if (uses_streams) keep_tensors(graph->block());
     torch::jit::runRequiredPasses(graph);

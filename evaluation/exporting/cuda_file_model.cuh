@@ -92,8 +92,8 @@ class call_graphs {
 
   template <class Call>
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, const Call& call) {
-    constexpr std::size_t most_addresses = 8;
-    constexpr std::size_t most_captures = 2;
+    constexpr std::size_t max_addresses = 8;
+    constexpr std::size_t max_captures = 2;
     std::vector<std::int64_t> key = {at::cuda::getCurrentCUDAStream().id()};
     for (const at::Tensor& x : inputs) {
       key.push_back(reinterpret_cast<std::intptr_t>(x.data_ptr()));
@@ -101,14 +101,14 @@ class call_graphs {
     }
     const auto found = captured_.find(key);
     if (found == captured_.end()) {
-      if (captured_.size() == most_addresses) captured_.clear();
+      if (captured_.size() == max_addresses) captured_.clear();
       captured_[std::move(key)];
       return call();
     }
     auto& captured = found->second;
     for (const auto& graph : captured)
       if (!graph->is_held()) return graph->replay();
-    if (captured.size() == most_captures) return call();
+    if (captured.size() == max_captures) return call();
     captured.push_back(std::make_unique<captured_call>(call));
     return captured.back()->replay();
   }

@@ -129,7 +129,7 @@ class _hone_Variant:
     graphs. Its references to the module and its parts are weak: one from here to the module, also
     by way of a part's hook, would keep the module in _hone_variants for good."""
 
-    most_kinds = 1024
+    max_kinds = 1024
 
     def __init__(self, module):
         places = _hone_named_places(module)
@@ -314,7 +314,7 @@ class _hone_Variant:
                 _hone_write_numerics(_hone_NUMERICS)
             if checked is None:
                 checked = self.first_call(module, given, inputs, structure, named, parameters)
-                if len(self.kinds) >= self.most_kinds:
+                if len(self.kinds) >= self.max_kinds:
                     self.kinds.clear()
                 self.kinds[kind] = checked
             if checked.refusal:

@@ -243,8 +243,8 @@ class _hone_Graphs:
     replayed only when nobody holds these any more. Two graphs take turns where the caller holds the
     last result during the next call, as in a loop."""
 
-    most_graphs = 8  # addresses of calls
-    most_captures = 2  # of a call with the same addresses
+    max_graphs = 8  # addresses of calls
+    max_captures = 2  # of a call with the same addresses
 
     def __init__(self):
         self.captured = _hone_collections.OrderedDict()  # by the addresses of a call
@@ -262,14 +262,14 @@ class _hone_Graphs:
         captured = self.captured.get(key)
         if captured is None:
             self.captured[key] = []
-            if len(self.captured) > self.most_graphs:
+            if len(self.captured) > self.max_graphs:
                 self.captured.popitem(last=False)
             return program.call(arguments)
         self.captured.move_to_end(key)
         for graph in captured:
             if not graph.is_held():
                 return graph.replay()
-        if len(captured) < self.most_captures and self.can_capture:
+        if len(captured) < self.max_captures and self.can_capture:
             try:
                 captured.append(_hone_Captured(program, arguments))
             except RuntimeError as error:

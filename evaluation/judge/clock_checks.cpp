@@ -12,15 +12,15 @@ constexpr double clock_agreement = 0.02;
 constexpr double start_and_end_ns = 60e3;
 // Least time of a scored call relative to its kernels' time in a burst. A scored call takes longer,
 // because caches are warm in a burst, but CUPTI makes short kernels look longer.
-constexpr double least_share_of_work = 0.85;
-// The same, if the GPU is idle for more than `most_idle` of the burst: kernels that wait for the
+constexpr double min_share_of_work = 0.85;
+// The same, if the GPU is idle for more than `max_idle` of the burst: kernels that wait for the
 // host find cold caches of code and constants, whereas a scored call's follow each
 // other.
-constexpr double least_share_of_cold_work = 0.75;
-constexpr double most_idle = 0.1;
+constexpr double min_share_of_cold_work = 0.75;
+constexpr double max_idle = 0.1;
 constexpr double event_resolution_ns = 0.5e3;
 // Bursts that are made at most to find an undisturbed one.
-constexpr int most_bursts = 5;
+constexpr int max_bursts = 5;
 // Upper bounds of the L2 cache's bandwidth relative to DRAM's, and of an unknown DRAM bandwidth.
 // They are generous, because only impossible times may lie below the floor.
 constexpr double l2_over_dram = 5;
@@ -30,8 +30,8 @@ constexpr double doubtful_us = 5;
 constexpr double doubtful_share = 0.01;
 // Largest unseen time that is no failure. Captured convolutions of some processes have up to 33 us
 // in every timing. It is charged, so that hiding less pays nothing.
-constexpr double most_unseen_us = 50;
-constexpr double most_unseen_share = 0.05;
+constexpr double max_unseen_us = 50;
+constexpr double max_unseen_share = 0.05;
 // Unseen time that is not charged. Equal programs, and honest programs whose calls take under 100
 // us, differ by as much.
 constexpr double uncharged_us = 0.5;
@@ -48,16 +48,14 @@ double busy_ns_per_call(const burst_clock& traced) {
 }
 
 // Returns the longest time that another clock may show for work that took the device `device_ns`.
-double most_beside(double device_ns) {
-  return device_ns * (1 + clock_agreement) + start_and_end_ns;
-}
+double max_beside(double device_ns) { return device_ns * (1 + clock_agreement) + start_and_end_ns; }
 
 }  // namespace
 
 bool is_launch_bound(double host_share, double busy_share) {
-  constexpr double most_with_host_ahead = 0.8;
-  constexpr double least_of_a_busy_gpu = 0.97;
-  return host_share > most_with_host_ahead && busy_share < least_of_a_busy_gpu;
+  constexpr double max_with_host_ahead = 0.8;
+  constexpr double min_of_a_busy_gpu = 0.97;
+  return host_share > max_with_host_ahead && busy_share < min_of_a_busy_gpu;
 }
 
 bool is_slowed(double reference_us, double alone_us) {
@@ -65,25 +63,25 @@ bool is_slowed(double reference_us, double alone_us) {
 }
 
 bool is_late_on_host(const burst_clock& burst) {
-  return burst.wall_ns > most_beside(burst.device_ns);
+  return burst.wall_ns > max_beside(burst.device_ns);
 }
 
 burst_clock undisturbed_burst(const std::function<burst_clock()>& run) {
   burst_clock burst = run();
-  for (int attempt = 1; attempt < most_bursts && is_late_on_host(burst); ++attempt) burst = run();
+  for (int attempt = 1; attempt < max_bursts && is_late_on_host(burst); ++attempt) burst = run();
   return burst;
 }
 
 bool is_busier_than_scored(const burst_clock& traced, double scored_call_ns) {
-  const bool is_cold = traced.busy_ns < (1 - most_idle) * traced.span_ns;
-  const double least_share = is_cold ? least_share_of_cold_work : least_share_of_work;
-  return scored_call_ns < least_share * busy_ns_per_call(traced) - event_resolution_ns;
+  const bool is_cold = traced.busy_ns < (1 - max_idle) * traced.span_ns;
+  const double min_share = is_cold ? min_share_of_cold_work : min_share_of_work;
+  return scored_call_ns < min_share * busy_ns_per_call(traced) - event_resolution_ns;
 }
 
 burst_clock typical_trace(double scored_call_ns, const std::function<burst_clock()>& trace,
                           const std::function<void()>& move) {
   burst_clock least = trace();
-  for (int attempt = 1; attempt < most_bursts && is_busier_than_scored(least, scored_call_ns);
+  for (int attempt = 1; attempt < max_bursts && is_busier_than_scored(least, scored_call_ns);
        ++attempt) {
     move();
     const burst_clock again = trace();
@@ -105,7 +103,7 @@ bool is_doubtful(double unseen_us, double call_us) {
 }
 
 std::optional<program_failure> find_unseen_time(double unseen_us, double call_us) {
-  if (unseen_us <= most_unseen_us + most_unseen_share * call_us) return std::nullopt;
+  if (unseen_us <= max_unseen_us + max_unseen_share * call_us) return std::nullopt;
   return program_failure{Outcome::CHEATING, "late_work",
                          "the host waits " + microseconds(unseen_us * 1e3) +
                              " longer for a call than the call's clock says"};
@@ -135,7 +133,7 @@ std::optional<program_failure> find_disagreement(const burst_clock& burst,
     return program_failure{
         Outcome::UNSTABLE, "",
         "the trace shows none of the program's work on the GPU, but all of the reference's"};
-  if (traced.span_ns > most_beside(traced.device_ns)) {
+  if (traced.span_ns > max_beside(traced.device_ns)) {
     return program_failure{Outcome::CHEATING, "late_work",
                            "worked on the GPU for " + microseconds(traced.span_ns) +
                                ", of which the timed region saw " + microseconds(traced.device_ns)};

@@ -207,7 +207,7 @@ output_scale scale_of(const measures& sizes, tolerance allowed, double known_err
   return {std::max(geometric_mean(sizes.errors, sizes.error_count),
                    known_error * geometric_mean(sizes.values, sizes.value_count)),
           finite > 0 ? std::sqrt(sizes.squares / finite) : 0,
-          most_tolerance_of(sizes.sum, sizes.squares, finite), allowed.rtol, allowed.atol};
+          max_tolerance_of(sizes.sum, sizes.squares, finite), allowed.rtol, allowed.atol};
 }
 
 output_errors errors_of(const measures& sizes, const measures& m) {
@@ -243,9 +243,9 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout,
   result.typical_errors = {typical_error};
   result.allowed_share = JUDGE_MOST_OF_AN_ELEMENT * typical_error;
   const double count = static_cast<double>(std::max<std::uint64_t>(errors.count, 1));
-  const double most_rms =
+  const double max_rms =
       (JUDGE_MOST_RMS + JUDGE_MORE_RMS_OF_FEW / std::sqrt(count)) / JUDGE_MOST_OF_AN_ELEMENT;
-  result.rms = std::sqrt(errors.squares / count) / most_rms;
+  result.rms = std::sqrt(errors.squares / count) / max_rms;
   if (result.worst_element > 1) {
     result.problem = described(errors.worst_at, look(errors.worst_at)) + " (" +
                      number(result.worst_element) + " times what rounding allows)";

@@ -11,7 +11,7 @@
 #endif
 
 // An error beyond the task's tolerance may be this many times what rounding explains, for one
-// element, and for the root mean square over all n of an output: MOST_RMS + MORE_RMS_OF_FEW /
+// element, and for the root mean square over all n of an output: MAX_RMS + MORE_RMS_OF_FEW /
 // sqrt(n).
 #define JUDGE_MOST_OF_AN_ELEMENT 16.0
 #define JUDGE_MOST_RMS 3.0
@@ -79,16 +79,16 @@ JUDGE_RULE double median_of(double* numbers, int count) {
 
 // The sizes of an output that its elements' limits depend on, and the task's tolerance.
 struct output_scale {
-  double typical;         // geometric mean of rounding_error()
-  double rms;             // of the expected elements
-  double most_tolerance;  // see most_tolerance_of()
+  double typical;        // geometric mean of rounding_error()
+  double rms;            // of the expected elements
+  double max_tolerance;  // see max_tolerance_of()
   double rtol, atol;
 };
 
 // Returns the most that a task's tolerance may add to the limit of an element: half of the standard
 // deviation of the expected elements, so that no constant passes for them. A single element has
 // none. `sum`, `squares`: over the `finite` expected elements that are finite.
-JUDGE_RULE double most_tolerance_of(double sum, double squares, double finite) {
+JUDGE_RULE double max_tolerance_of(double sum, double squares, double finite) {
   if (finite < 2) return 1e300;
   const double mean = sum / finite;
   const double variance = squares / finite - mean * mean;
@@ -104,7 +104,7 @@ struct element_limit {
 JUDGE_RULE element_limit limit_of(double error, double exact, const output_scale& of) {
   const double tolerance = of.atol * of.rms + (is_number(exact) ? of.rtol * fabs(exact) : 0);
   return {JUDGE_MOST_OF_AN_ELEMENT * (error > of.typical ? error : of.typical),
-          tolerance < of.most_tolerance ? tolerance : of.most_tolerance};
+          tolerance < of.max_tolerance ? tolerance : of.max_tolerance};
 }
 
 JUDGE_RULE double allowed_by(const element_limit& limit) {

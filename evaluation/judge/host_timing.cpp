@@ -26,7 +26,7 @@ constexpr double glitch = 2;
 // whole work of a run would otherwise fit into the allowance.
 constexpr double outside_most_share = 0.25;
 constexpr double outside_share = 0.1;
-constexpr double most_of_reference = 0.2;  // that is taken off
+constexpr double max_of_reference = 0.2;  // that is taken off
 // Excess of all runs in total, below which its share means nothing.
 constexpr double outside_least_ns = 10e6;
 
@@ -205,14 +205,14 @@ class host_checks {
     });
     if (checked) {
       const bool writes = writes_outputs(pair_->oracle.aliases());
-      least_bytes_ = std::min(least_bytes_, writes ? pair_->candidate.output_bytes(call) : 0);
+      min_bytes_ = std::min(min_bytes_, writes ? pair_->candidate.output_bytes(call) : 0);
     }
     return {how, std::move(checked)};
   }
 
   // Returns the smallest number of bytes that a checked call wrote. The warm-up checks at least one
   // call.
-  std::size_t least_bytes() const { return least_bytes_; }
+  std::size_t min_bytes() const { return min_bytes_; }
 
  private:
   distribution distribution_of(std::size_t call) const {
@@ -224,12 +224,12 @@ class host_checks {
   host_side* candidate_;
   random_stream* random_;
   evidence_plan evidence_;
-  std::size_t least_bytes_ = std::numeric_limits<std::size_t>::max();
+  std::size_t min_bytes_ = std::numeric_limits<std::size_t>::max();
 };
 
 // The reference's share says how much of the candidate's is the machine's doing.
 std::optional<program_failure> find_work_outside(double share, double reference_share) {
-  if (share <= std::min(reference_share, most_of_reference) + outside_share) return std::nullopt;
+  if (share <= std::min(reference_share, max_of_reference) + outside_share) return std::nullopt;
   return program_failure{Outcome::CHEATING, "late_work",
                          "works while the clock is stopped: " + print_number(100 * share, 3) +
                              " % of a run's time lies before it"};
@@ -254,7 +254,7 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
   case_timing timing = time_pair(candidate, reference, rules, random, &checks);
   if (timing.failure && timing.failure->outcome != Outcome::UNSTABLE) return timing;
   // If the timing has not settled, cheating may be the cause, and is then the failure to report.
-  timing.floor_us = limits.floor_us_per_byte * static_cast<double>(calls.least_bytes());
+  timing.floor_us = limits.floor_us_per_byte * static_cast<double>(calls.min_bytes());
   auto cheating = find_impossible_time(timing.clocked_candidate_us, timing.floor_us);
   if (!cheating) cheating = find_work_outside(candidate.share_outside(), reference.share_outside());
   if (cheating) timing.failure = cheating;

@@ -150,8 +150,7 @@ class paired_timing {
   // be as long, because longer batches are less noisy and need fewer rounds.
   void calibrate() {
     reference_->recalibrate();
-    batch_ns_ =
-        std::max({rules_.batch_ns, reference_->least_batch_ns(), candidate_->least_batch_ns()});
+    batch_ns_ = std::max({rules_.batch_ns, reference_->min_batch_ns(), candidate_->min_batch_ns()});
   }
 
   bool wants_another_round() const { return decision_ == timing_decision::go_on; }

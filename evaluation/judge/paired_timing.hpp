@@ -38,7 +38,7 @@ class timed_side {
   // (head_start.hpp). Called for the reference after both sides are warm.
   virtual void recalibrate() {}
   // Returns the nanoseconds of the shortest batch that is worth timing; 0 if any batch is.
-  virtual double least_batch_ns() const { return 0; }
+  virtual double min_batch_ns() const { return 0; }
   // Begins a round. Called for both sides before either of them runs. The n-th call that a side
   // makes from now on has the n-th of the round's distributions, and the n-th contents that belong
   // to the seed, which is the same for both. A side whose checks make use of this heeds the seed;

@@ -23,7 +23,7 @@ constexpr double loads_differ_by = 0.04;
 constexpr double processes_differ_by = 0.015;
 
 // Rounds below which the interval covers less than 95 %, and the log ratio that counts even so.
-constexpr std::size_t least_rounds_of_a_comparison = 6;
+constexpr std::size_t min_rounds_of_a_comparison = 6;
 constexpr double certain_log_ratio = 0.05;
 
 }  // namespace
@@ -33,7 +33,7 @@ process_bias bias_of(const case_timing& equal_programs) {
   const double log_ratio = median(equal_programs.log_ratios);
   const double half_width = std::log(range.high / range.low) / 2;
   if (equal_programs.reference_us * 1e3 < long_call_ns) return {log_ratio, half_width};
-  const bool has_least_rounds = equal_programs.log_ratios.size() >= least_rounds_of_a_comparison;
+  const bool has_least_rounds = equal_programs.log_ratios.size() >= min_rounds_of_a_comparison;
   const bool is_significant = (range.low > 1 || range.high < 1) &&
                               (has_least_rounds || std::abs(log_ratio) > certain_log_ratio);
   if (is_significant) return {log_ratio, half_width};

@@ -57,13 +57,11 @@ double sampled_side::pace_ns() const {
 
 std::size_t sampled_side::lead_in_calls() const { return !is_long() && max_calls() > 1 ? 1 : 0; }
 
-std::size_t sampled_side::least_calls() const {
+std::size_t sampled_side::min_calls() const {
   return std::min<std::size_t>(lead_in_calls() + (is_long() ? 1 : 2), max_calls());
 }
 
-double sampled_side::least_batch_ns() const {
-  return static_cast<double>(least_calls()) * pace_ns();
-}
+double sampled_side::min_batch_ns() const { return static_cast<double>(min_calls()) * pace_ns(); }
 
 // Makes a few calls to find out how long one takes, by the device's clock and with all that
 // surrounds it. The latter may depend on both programs (head_start.hpp).
@@ -103,7 +101,7 @@ double sampled_side::charged_call_ns(const std::vector<double>& times) const {
 run_time sampled_side::run(double target_ns) {
   if (!is_warm_) return clock_calls();
   const std::size_t calls =
-      std::clamp(static_cast<std::size_t>(target_ns / pace_ns()), least_calls(), max_calls());
+      std::clamp(static_cast<std::size_t>(target_ns / pace_ns()), min_calls(), max_calls());
   const auto before = clock::now();
   const double call_ns = charged_call_ns(sample(calls));
   const double wall_ns = elapsed_ns(before);

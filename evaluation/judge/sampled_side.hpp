@@ -42,7 +42,7 @@ class sampled_side : public timed_side {
 
   void end_warm_up() override;
   void recalibrate() override;
-  double least_batch_ns() const override;
+  double min_batch_ns() const override;
   run_time run(double target_ns) override;
 
  protected:
@@ -54,7 +54,7 @@ class sampled_side : public timed_side {
   bool is_long() const;
   double pace_ns() const;
   std::size_t lead_in_calls() const;  // first calls of a sample, which do not count
-  std::size_t least_calls() const;
+  std::size_t min_calls() const;
   double charged_call_ns(const std::vector<double>& times) const;
 
   role role_;

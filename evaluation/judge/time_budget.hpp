@@ -13,13 +13,13 @@ namespace hone {
 
 // Limits the wall time that one verification or measurement gives a candidate, for everything it
 // may do: loading, prepare(), calls in rounds and in bursts, in every attempt. A candidate may take
-// `least_ns` plus five times the time that its reference has taken so far. The judge's own time
+// `min_ns` plus five times the time that its reference has taken so far. The judge's own time
 // counts for neither of them. Times in nanoseconds of the clock `now`. Confined to one thread.
 class time_budget {
  public:
   using clock_ns = std::function<double()>;
-  explicit time_budget(double least_ns = 60e9, clock_ns now = steady_ns)
-      : least_ns_(least_ns), now_(std::move(now)) {}
+  explicit time_budget(double min_ns = 60e9, clock_ns now = steady_ns)
+      : min_ns_(min_ns), now_(std::move(now)) {}
 
   // Run `work` on a deadline, charge its time to one of the two, and return its result, which is a
   // program_result. `limit`: for this piece of work alone. A candidate whose budget is spent fails
@@ -38,12 +38,10 @@ class time_budget {
   }
 
   // Returns the nanoseconds that the candidate may still take; negative if it has taken too much.
-  double left_ns() const {
-    return least_ns_ + most_times_reference * reference_ns_ - candidate_ns_;
-  }
+  double left_ns() const { return min_ns_ + max_times_reference * reference_ns_ - candidate_ns_; }
 
  private:
-  static constexpr double most_times_reference = 5;
+  static constexpr double max_times_reference = 5;
   static double steady_ns() {
     return std::chrono::duration<double, std::nano>(time_point::clock::now().time_since_epoch())
         .count();
@@ -70,7 +68,7 @@ class time_budget {
     double begin_ns_;
   };
 
-  double least_ns_;
+  double min_ns_;
   clock_ns now_;
   double candidate_ns_ = 0;
   double reference_ns_ = 0;

@@ -11,7 +11,7 @@ namespace hone {
 namespace {
 
 // Distributions of a round with other contents: a run of several calls can show more than one.
-constexpr std::size_t most_of_a_round = 3;
+constexpr std::size_t max_of_a_round = 3;
 
 }  // namespace
 
@@ -36,9 +36,9 @@ drawn_round timed_checks::draw(std::uint64_t seed, const timing_rules& rules) {
   const bool has_others = !others_.empty() || has_weights_;
   if (!has_others || random_->below(rules.others_one_in) != 0) return {seed};
   // A round of `weights` is drawn as often as one with each group of others.
-  const std::size_t groups = (others_.size() + most_of_a_round - 1) / most_of_a_round;
+  const std::size_t groups = (others_.size() + max_of_a_round - 1) / max_of_a_round;
   if (has_weights_ && random_->below(1 + groups) == 0) return {seed, {distribution::weights}};
-  return draw_others(seed, most_of_a_round);
+  return draw_others(seed, max_of_a_round);
 }
 
 drawn_round timed_checks::draw_others(std::uint64_t seed, std::size_t most) {

@@ -19,7 +19,7 @@ constexpr double single_outlier = 20000;  // exponentials of an eighth of it ove
 constexpr double raw_outlier = 8;  // of numbers that an `expr` takes, in units of their spread
 // Slices that `sparse` keeps: at most one in so many, and so many in all.
 constexpr std::uint64_t sparsest = 8;
-constexpr std::uint64_t most_kept = 64;
+constexpr std::uint64_t max_kept = 64;
 constexpr int widest_scale = 6;         // exponents of two, of inputs
 constexpr int widest_weight_scale = 3;  // of parameters, and of numbers that an `expr` takes
 
@@ -51,7 +51,7 @@ void choose_slices(variation& v, const std::vector<std::int64_t>& shape) {
                      std::max<random_word>(1, v.extent / 2));
   // As few as one slice and as many as an eighth, all powers of two equally likely.
   const random_word most =
-      std::min<random_word>(most_kept, std::max<random_word>(1, v.extent / sparsest));
+      std::min<random_word>(max_kept, std::max<random_word>(1, v.extent / sparsest));
   int powers = 1;
   while ((random_word{1} << static_cast<unsigned>(powers)) <= most) ++powers;
   v.kept = random_word{1} << (hashed(v.seed, 0, 13) % static_cast<random_word>(powers));

@@ -13,8 +13,8 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t least_rounds_of_a_case = 5;
-constexpr std::size_t most_rounds_of_a_way = 4;  // of a distribution that changes one input
+constexpr std::size_t min_rounds_of_a_case = 5;
+constexpr std::size_t max_rounds_of_a_way = 4;  // of a distribution that changes one input
 // Rounds whose inputs are tried at two addresses, and once more with a few elements changed.
 constexpr std::size_t thorough_rounds = 2;
 
@@ -33,10 +33,10 @@ std::vector<planned_round> plan_rounds(const task& t, const std::vector<distribu
     const bool is_repeated = how == distribution::sparse || how == distribution::weights;
     const std::size_t wanted = std::max<std::size_t>(turns, is_repeated ? 2 : 1);
     const std::size_t first = random.below(turns);
-    for (std::size_t i = 0; i < std::min(wanted, most_rounds_of_a_way); ++i)
+    for (std::size_t i = 0; i < std::min(wanted, max_rounds_of_a_way); ++i)
       rounds.push_back({how, (first + i) % turns});
   }
-  while (rounds.size() < least_rounds_of_a_case) rounds.push_back({distribution::declared});
+  while (rounds.size() < min_rounds_of_a_case) rounds.push_back({distribution::declared});
   return rounds;
 }
 

@@ -175,7 +175,7 @@ std::set<output_alias> arena_plan::aliases(const arena_head& head, std::size_t c
 
 std::uint64_t arena_plan::row_major_outputs(const arena_head& head, std::size_t call) const {
   std::uint64_t outputs = 0;
-  const auto count = std::min<std::size_t>(head.outputs_per_call, most_marked_outputs);
+  const auto count = std::min<std::size_t>(head.outputs_per_call, max_marked_outputs);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto place = locate(head, call, i);
     if (place && is_row_major(place->layout, place->strides)) outputs |= std::uint64_t{1} << i;

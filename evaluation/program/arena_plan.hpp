@@ -63,7 +63,7 @@ class arena_plan {
   std::set<output_alias> aliases(const arena_head& head, std::size_t call,
                                  std::span<const std::size_t> sets,
                                  std::uint64_t calls_begin = 0) const;
-  // Returns a bit for each of the first most_marked_outputs outputs of `call` that is row-major.
+  // Returns a bit for each of the first max_marked_outputs outputs of `call` that is row-major.
   std::uint64_t row_major_outputs(const arena_head& head, std::size_t call) const;
   // Returns the bytes that the outputs of `call` occupy, each at most the bytes of its elements.
   std::size_t output_bytes(const arena_head& head, std::size_t call) const;

@@ -28,7 +28,7 @@ struct output_alias {
 };
 
 // Number of outputs whose order in memory can be prescribed, a bit for each.
-inline constexpr std::size_t most_marked_outputs = 64;
+inline constexpr std::size_t max_marked_outputs = 64;
 
 // A run of a reference that a study makes (evaluation/sandbox/child/common/rounding_noise.hpp).
 struct studied_run {

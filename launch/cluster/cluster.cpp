@@ -85,7 +85,7 @@ std::int64_t first_count(const fs::path& run, const node_pool& pool, bool resume
   std::int64_t count = 0;
   std::int64_t planned = 0;
   const bool is_known = static_cast<bool>(in >> count >> planned);
-  return is_known && planned == pool.count && count <= pool.most_nodes() ? count : pool.count;
+  return is_known && planned == pool.count && count <= pool.max_nodes() ? count : pool.count;
 }
 
 // Stops the nodes of a pool as it was started.
@@ -245,9 +245,9 @@ void scale_pool(const fs::path& run_folder, const std::string& pool, std::int64_
   const cluster_lock lock(run);
   require_own_machine(run);
   const node_pool& one = plan.pool(pool);
-  if (count < 0 || count > one.most_nodes())
+  if (count < 0 || count > one.max_nodes())
     throw std::runtime_error("pool " + pool + " cannot have " + std::to_string(count) +
-                             " nodes, only 0 to " + std::to_string(one.most_nodes()));
+                             " nodes, only 0 to " + std::to_string(one.max_nodes()));
   if (count > 0 && describe_head(run).phase != node_phase::running)
     throw std::runtime_error("the head of " + run.string() +
                              " does not run, so there is nothing to join");

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* letters_and_digits =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-constexpr std::int64_t most_per_pool = 10000;
+constexpr std::int64_t max_per_pool = 10000;
 constexpr std::array<std::string_view, 4> launcher_names = {"local", "ssh", "slurm", "kubernetes"};
 
 bool consists_of(const std::string& text, const std::string& others) {
@@ -82,7 +82,7 @@ launcher_kind launcher_of(toml_view& view) {
 void read_ssh(toml_view& view, node_pool& pool) {
   pool.setup = find_line(view, "setup");
   pool.hosts = find_lines(view, "hosts");
-  pool.per_host = find_count(view, "per_host", 1, 1, most_per_pool);
+  pool.per_host = find_count(view, "per_host", 1, 1, max_per_pool);
   if (pool.hosts.empty()) view.refuse("hosts", "is missing or empty, expected names of hosts");
   for (const std::string& host : pool.hosts) {
     if (!consists_of(host, "._-@:%[]") || host.starts_with('-'))
@@ -107,11 +107,11 @@ void read_slurm(toml_view& view, node_pool& pool) {
 }
 
 void read_kubernetes(toml_view& view, node_pool& pool) {
-  constexpr std::size_t longest_name = 40;  // a pod's name and its labels have at most 63
+  constexpr std::size_t max_name = 40;  // a pod's name and its labels have at most 63
   const bool has_upper =
       std::any_of(pool.name.begin(), pool.name.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
   if (has_upper || pool.name.starts_with('-') || pool.name.ends_with('-') ||
-      pool.name.size() > longest_name)
+      pool.name.size() > max_name)
     view.refuse("name", "is '" + pool.name +
                             "', expected at most 40 lower-case letters, digits and inner '-' for "
                             "Kubernetes");
@@ -139,7 +139,7 @@ node_pool read_pool(toml_view view) {
   if (pool.name == "head" || pool.name == "authority" || pool.name == "lock" || pool.name == "join")
     view.refuse("name", "is '" + pool.name + "', which has another meaning");
   pool.launcher = launcher_of(view);
-  pool.count = find_count(view, "count", 1, 0, most_per_pool);
+  pool.count = find_count(view, "count", 1, 0, max_per_pool);
   pool.devices = find_lines(view, "devices");
   pool.compilers = find_count(view, "compilers", 1, 0, 256);
   pool.generators = find_lines(view, "generators");
@@ -150,9 +150,9 @@ node_pool read_pool(toml_view view) {
   if (pool.launcher == launcher_kind::ssh) read_ssh(view, pool);
   if (pool.launcher == launcher_kind::slurm) read_slurm(view, pool);
   if (pool.launcher == launcher_kind::kubernetes) read_kubernetes(view, pool);
-  if (pool.count > pool.most_nodes())
+  if (pool.count > pool.max_nodes())
     view.refuse("count", "is " + std::to_string(pool.count) + ", expected at most " +
-                             std::to_string(pool.most_nodes()) + ": hosts times per_host");
+                             std::to_string(pool.max_nodes()) + ": hosts times per_host");
   view.finish();
   return pool;
 }
@@ -180,9 +180,9 @@ std::string_view name_of(launcher_kind kind) {
   return launcher_names[static_cast<std::size_t>(kind)];
 }
 
-std::int64_t node_pool::most_nodes() const {
-  if (launcher != launcher_kind::ssh) return most_per_pool;
-  return std::min(most_per_pool, static_cast<std::int64_t>(hosts.size()) * per_host);
+std::int64_t node_pool::max_nodes() const {
+  if (launcher != launcher_kind::ssh) return max_per_pool;
+  return std::min(max_per_pool, static_cast<std::int64_t>(hosts.size()) * per_host);
 }
 
 const node_pool& cluster_plan::pool(const std::string& name) const {

@@ -53,7 +53,7 @@ struct node_pool {
   bool operator==(const node_pool&) const = default;
 
   // Returns the largest number of nodes that the pool can have.
-  std::int64_t most_nodes() const;
+  std::int64_t max_nodes() const;
 };
 
 // What `hone up` starts: the contents of a cluster file.

@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::streamoff longest_tail_bytes = 4096;
-constexpr std::size_t most_tail_lines = 10;
+constexpr std::streamoff max_tail_bytes = 4096;
+constexpr std::size_t max_tail_lines = 10;
 
 void trim_end(std::string& text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
@@ -82,11 +82,11 @@ std::string last_lines(const fs::path& file) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   if (!in) return "";
   const std::streamoff size = in.tellg();
-  in.seekg(std::max<std::streamoff>(0, size - longest_tail_bytes));
+  in.seekg(std::max<std::streamoff>(0, size - max_tail_bytes));
   std::string text{std::istreambuf_iterator<char>(in), {}};
   trim_end(text);
   std::size_t begin = text.size();
-  for (std::size_t lines = 0; lines < most_tail_lines && begin != std::string::npos; ++lines)
+  for (std::size_t lines = 0; lines < max_tail_lines && begin != std::string::npos; ++lines)
     begin = begin == 0 ? std::string::npos : text.rfind('\n', begin - 1);
   return begin == std::string::npos ? text : text.substr(begin + 1);
 }

@@ -23,10 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_connections = 8;        // made at a time
+constexpr std::size_t max_connections = 8;         // made at a time
 constexpr std::chrono::seconds connect_limit{15};  // also in the arguments of ssh
 constexpr std::chrono::seconds start_limit{60};    // from the call of ssh until the node runs
-constexpr int longest_script_bytes = 1 << 18;
+constexpr int max_script_bytes = 1 << 18;
 
 // The stored record of a node.
 struct ssh_record {
@@ -81,7 +81,7 @@ unique_fd endless_input(const std::string& text) {
   unique_fd both(
       open(("/proc/self/fd/" + std::to_string(reader.get())).c_str(), O_RDWR | O_CLOEXEC));
   // The text must fit, because nobody reads yet.
-  (void)fcntl(writer.get(), F_SETPIPE_SZ, longest_script_bytes);
+  (void)fcntl(writer.get(), F_SETPIPE_SZ, max_script_bytes);
   (void)fcntl(writer.get(), F_SETFL, O_NONBLOCK);
   const ssize_t written = write(writer.get(), text.data(), text.size());
   if (!both || written != static_cast<ssize_t>(text.size()))
@@ -113,9 +113,9 @@ class ssh_launcher : public launcher {
       : pool_(pool), context_(context), folder_(context.run, pool.name) {}
 
   void scale(std::int64_t count) override {
-    if (count > pool_.most_nodes())
+    if (count > pool_.max_nodes())
       throw std::runtime_error("pool " + pool_.name + " has room for " +
-                               std::to_string(pool_.most_nodes()) + " nodes, not for " +
+                               std::to_string(pool_.max_nodes()) + " nodes, not for " +
                                std::to_string(count));
     folder_.set_count(count);
     problem_list problems;
@@ -212,7 +212,7 @@ class ssh_launcher : public launcher {
       if (records.contains(node)) continue;  // it runs, or could not be cleaned up
       const auto has_room = [&] {
         end_what_is_over();
-        return starting.size() < most_connections;
+        return starting.size() < max_connections;
       };
       if (!wait_until(has_room, start_limit)) starting.clear();
       try {
@@ -256,8 +256,8 @@ class ssh_launcher : public launcher {
 
   void stop(const std::vector<std::int64_t>& nodes, problem_list& problems) {
     const auto records = folder_.records();
-    for (std::size_t first = 0; first < nodes.size(); first += most_connections) {
-      const std::size_t last = std::min(nodes.size(), first + most_connections);
+    for (std::size_t first = 0; first < nodes.size(); first += max_connections) {
+      const std::size_t last = std::min(nodes.size(), first + max_connections);
       std::vector<std::future<std::string>> stopping;
       for (std::size_t i = first; i < last; ++i)
         stopping.push_back(

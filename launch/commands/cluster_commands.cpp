@@ -16,7 +16,7 @@ namespace hone {
 namespace {
 
 constexpr auto answer_limit = std::chrono::seconds(10);
-constexpr std::int64_t most_scaled = 1000000;
+constexpr std::int64_t max_scaled = 1000000;
 
 struct up_arguments {
   std::string file;
@@ -117,10 +117,10 @@ void parse_scale(const std::string& text, scale_arguments& a) {
   std::optional<std::int64_t> count;
   if (equals != std::string::npos && equals > 0)
     count = parse_number<std::int64_t>(std::string_view(text).substr(equals + 1));
-  if (!count || *count < 0 || *count > most_scaled)
+  if (!count || *count < 0 || *count > max_scaled)
     throw CLI::ValidationError("CHANGE", "'" + text +
                                              "': expected POOL=N or TYPE=N, with N from 0 to " +
-                                             std::to_string(most_scaled));
+                                             std::to_string(max_scaled));
   a.what = text.substr(0, equals);
   a.count = *count;
 }

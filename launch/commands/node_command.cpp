@@ -388,7 +388,7 @@ void add_node_command(CLI::App& app, command_action& action) {
       ->check(CLI::Validator(find_address_problem, ""));
   add_patience_options(*command, *given);
   command->callback([given, &action] {
-    if (given->silence_s < least_heartbeats_in_silence * given->heartbeat_s)
+    if (given->silence_s < min_heartbeats_in_silence * given->heartbeat_s)
       throw CLI::ValidationError("--silence", "must be three times --heartbeat or more");
     if (given->devices.empty() && given->compilers == 0 && given->generators.empty())
       throw CLI::ValidationError("--compilers",

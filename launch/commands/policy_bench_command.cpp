@@ -180,7 +180,7 @@ class policy_bench {
       if (version > 2) ms.push_back(since(begin) * 1000);  // the first ones compile and allocate
     }
     std::sort(ms.begin(), ms.end());
-    return {{"to", options_.hand_over_to}, {"ms", ms[ms.size() / 2]}, {"most_ms", ms.back()}};
+    return {{"to", options_.hand_over_to}, {"ms", ms[ms.size() / 2]}, {"max_ms", ms.back()}};
   }
 
   // Returns an engine with these weights that has sampled, and so holds what sampling needs.
@@ -265,7 +265,7 @@ void print(const ordered_json& results) {
     const ordered_json& h = results.at("hand_over");
     std::cout << "hand-over " << fixed(h.at("ms").get<double>(), 1) << " ms to "
               << h.at("to").get<std::string>() << ", at most "
-              << fixed(h.at("most_ms").get<double>(), 1) << " ms\n";
+              << fixed(h.at("max_ms").get<double>(), 1) << " ms\n";
   }
   for (const char* stage : {"sft", "grpo"}) {
     if (!results.contains(stage)) continue;

@@ -19,8 +19,8 @@ struct synthesise_options {
   std::string out;
   std::vector<std::string> unlike;
   double bound = 0.5;
-  double least_us = 20;
-  double most_us = 5000;
+  double min_us = 20;
+  double max_us = 5000;
   std::string device;
   std::string dtype = "float32";
   std::string precision = "strict";
@@ -66,8 +66,8 @@ int synthesise(const synthesise_options& options) {
                            .count = options.count,
                            .seed = options.seed,
                            .workers = options.workers,
-                           .least_us = options.least_us,
-                           .most_us = options.most_us,
+                           .min_us = options.min_us,
+                           .max_us = options.max_us,
                            .device = options.device,
                            .type = *dtype_named(options.dtype),
                            .is_relaxed = options.precision == "relaxed",
@@ -124,10 +124,10 @@ void add_synthesise_command(CLI::App& tasks, command_action& action) {
                    "paths of up to three operators in common")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--least-us", options->least_us, "least microseconds of a call")
+  command->add_option("--least-us", options->min_us, "least microseconds of a call")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1e6));
-  command->add_option("--most-us", options->most_us, "most microseconds of a call")
+  command->add_option("--most-us", options->max_us, "most microseconds of a call")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1e6));
   command->add_option("--device", options->device,

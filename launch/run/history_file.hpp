@@ -10,8 +10,8 @@
 namespace hone {
 
 // The file history.jsonl of a run: every ten seconds one JSON object with queues, busy shares,
-// clocks, counts and lag, for the page /cluster. Holds at most max_rows rows: when there are more, every
-// second row of the older half is removed, so that old times are coarser. Must be used by one
+// clocks, counts and lag, for the page /cluster. Holds at most max_rows rows: when there are more,
+// every second row of the older half is removed, so that old times are coarser. Must be used by one
 // thread at a time.
 class history_file {
  public:

@@ -22,7 +22,7 @@ struct longest_document {
 };
 
 // Tasks whose texts are turned into tokens.
-constexpr std::size_t most_checked_tasks = 1000;
+constexpr std::size_t max_checked_tasks = 1000;
 
 using documents_by_task = std::map<std::string, std::vector<const corpus_document*>>;
 
@@ -38,10 +38,10 @@ std::vector<std::shared_ptr<const task>> tasks_with_long_texts(const task_table&
       longest = std::max(longest, document->text.size());
     sized.emplace_back(t->reference.size() + longest, t);
   }
-  if (sized.size() > most_checked_tasks) {
+  if (sized.size() > max_checked_tasks) {
     std::stable_sort(sized.begin(), sized.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
-    sized.resize(most_checked_tasks);
+    sized.resize(max_checked_tasks);
   }
   std::vector<std::shared_ptr<const task>> chosen;
   for (auto& [size, t] : sized) chosen.push_back(std::move(t));
@@ -112,7 +112,7 @@ class length_check {
 
   length_findings findings() const {
     length_findings found;
-    found.longest_prompt = longest_prompt_;
+    found.max_prompt = longest_prompt_;
     append(found.problems, unanswerable_);
     append(found.warnings, unwritable_);
     append(found.warnings, unlearnable_);

@@ -15,7 +15,7 @@ struct length_findings {
   std::vector<std::string> problems;
   std::vector<std::string> warnings;  // a policy could not write what it is to learn from
   std::vector<std::string> notes;     // what else a dry run tells
-  std::size_t longest_prompt = 0;     // tokens, exemplars included
+  std::size_t max_prompt = 0;         // tokens, exemplars included
 };
 
 // Compares prompts, with and without exemplars, and the corpus's documents with the policy's

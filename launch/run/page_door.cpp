@@ -29,8 +29,8 @@ std::string read_token(int from) {
   const auto end = std::chrono::steady_clock::now() + start_limit;
   std::string line;
   for (char c = 0; line.size() < 4096;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd one{from, POLLIN, 0};
     if (left.count() <= 0 || poll(&one, 1, static_cast<int>(left.count())) != 1 ||
         read(from, &c, 1) != 1)
@@ -48,7 +48,8 @@ unique_fd connect_to_socket(const std::string& path) {
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   unique_fd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!made || connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+  if (!made ||
+      connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return {};
   return made;
 }

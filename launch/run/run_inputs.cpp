@@ -62,13 +62,13 @@ task_table load_tasks(const configuration& c) {
   if (!std::filesystem::is_directory(folder))
     throw format_error(c.file.string(), 0, "tasks.folder", folder.string() + " is not a folder");
   const choice_set known = task_names(folder);
-  for (const auto& [key, names] : {std::pair{"tasks.names", &c.tasks.names},
-                                   std::pair{"tasks.held_out", &c.tasks.held_out}}) {
+  for (const auto& [key, names] :
+       {std::pair{"tasks.names", &c.tasks.names}, std::pair{"tasks.held_out", &c.tasks.held_out}}) {
     for (const std::string& name : *names) {
       if (!known.contains(name))
-        throw format_error(c.file.string(), 0, key,
-                           "'" + name + "' is not a task of " + folder.string() +
-                               describe_choices(name, known));
+        throw format_error(
+            c.file.string(), 0, key,
+            "'" + name + "' is not a task of " + folder.string() + describe_choices(name, known));
       if (!c.tasks.names.empty()) files.push_back(folder / (name + ".toml"));
     }
   }

@@ -33,15 +33,15 @@ namespace {
 // Documents of a task below which a policy mostly repeats them.
 constexpr std::size_t few_documents = 8;
 // Share of the documents that must have others of the same task, so that prompts show them.
-constexpr double least_share_with_others = 0.1;
+constexpr double min_share_with_others = 0.1;
 // Tasks of which a dry run judges a document.
 constexpr std::size_t tried_tasks = 3;
 constexpr std::size_t read_documents = 50;  // whose lengths a dry run counts
-constexpr std::int64_t most_timed = 4;      // documents in an update that a dry run times
+constexpr std::int64_t max_timed = 4;       // documents in an update that a dry run times
 // A dry run tries a short update first, of this many tokens. If a longer one would take more
 // seconds than this, it is not made: its time is taken to be in proportion to its tokens.
 constexpr std::size_t short_update = 128;
-constexpr double longest_update_s = 5;
+constexpr double max_update_s = 5;
 
 bool learns_from_corpus(const configuration& c) {
   return c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.stream.workers == 0;
@@ -83,7 +83,7 @@ std::optional<std::string> describe_unseen_exemplars(
     documents += count;
     with_others += count > 1 ? count : 0;
   }
-  const bool are_shown = c.corpus.timed && with_others > least_share_with_others * documents;
+  const bool are_shown = c.corpus.timed && with_others > min_share_with_others * documents;
   if (are_shown) return std::nullopt;
   return std::string(c.corpus.timed ? "hardly any task has two documents"
                                     : "the corpus is not timed (corpus.timed)") +
@@ -218,15 +218,15 @@ class start_check {
       tokens += learner.codec().encode_answer(documents[i].text).size();
     const auto length = std::min<std::size_t>(longest_prompt_ + tokens / read,
                                               static_cast<std::size_t>(learner.context()));
-    const auto examples = static_cast<std::size_t>(
-        std::clamp<std::int64_t>(c_.learner.plan.sft.batch, 1, most_timed));
+    const auto examples =
+        static_cast<std::size_t>(std::clamp<std::int64_t>(c_.learner.plan.sft.batch, 1, max_timed));
     // The first update makes buffers and kernels. A short one shows whether others take too long.
     const std::size_t tried = std::min(length, short_update);
     (void)time_update(learner, 1, tried);
     const double least = time_update(learner, 1, tried);
     const double tokens_each = static_cast<double>(length) / static_cast<double>(tried);
     pace_.update_s = least * tokens_each;
-    if (pace_.update_s * static_cast<double>(examples) > longest_update_s) return;
+    if (pace_.update_s * static_cast<double>(examples) > max_update_s) return;
     std::vector<double> times_s;
     for (int i = 0; i < 3; ++i) times_s.push_back(time_update(learner, examples, length));
     pace_.update_s =
@@ -235,9 +235,8 @@ class start_check {
 
   // Returns the seconds that an update takes with examples of a length in tokens.
   double time_update(trainer& learner, std::size_t examples, std::size_t length) const {
-    const std::vector<sft_example> batch(
-        examples,
-        {std::vector<token_id>(length / 2, 1), std::vector<token_id>(length - length / 2, 1)});
+    const std::vector<sft_example> batch(examples, {std::vector<token_id>(length / 2, 1),
+                                                    std::vector<token_id>(length - length / 2, 1)});
     const auto begin = std::chrono::steady_clock::now();
     learner.sft_update(batch, 0, 1);
     finish_policy_work(c_.policy.device);
@@ -250,9 +249,9 @@ class start_check {
     append(found_.problems, std::move(lengths.problems));
     append(found_.notes, std::move(lengths.warnings));
     append(found_.notes, std::move(lengths.notes));
-    longest_prompt_ = lengths.longest_prompt;
+    longest_prompt_ = lengths.max_prompt;
     compare_with_memory(load_config_for(c_.policy.device, c_.policy.folder, c_.policy.dtype),
-                        static_cast<std::int64_t>(lengths.longest_prompt));
+                        static_cast<std::int64_t>(lengths.max_prompt));
   }
 
   static void append(std::vector<std::string>& to, std::vector<std::string>&& lines) {
@@ -260,7 +259,7 @@ class start_check {
               std::make_move_iterator(lines.end()));
   }
 
-  void compare_with_memory(const decoder_config& policy, std::int64_t longest_prompt) {
+  void compare_with_memory(const decoder_config& policy, std::int64_t max_prompt) {
     const policy_memory memory =
         memory_of(policy, c_.policy.adapters.rank, 1 + c_.policy.data_parallel.size());
     const auto of_generators = devices_of_generators(c_);
@@ -277,7 +276,7 @@ class start_check {
     }
     const double of_weights = memory.of_learner + here * memory.of_generator;
     const std::int64_t longest =
-        std::min(policy.context, longest_prompt + c_.generation.options.max_new_tokens);
+        std::min(policy.context, max_prompt + c_.generation.options.max_new_tokens);
     const auto available =
         c_.policy.device == "cpu" ? free_memory() : free_gpu_memory(c_.policy.device, shares_gpu_);
     double of_sequences =

@@ -15,7 +15,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr double solved_speedup = 1.05;
-constexpr double longest_wait_s = 3600;
+constexpr double max_episode_s = 3600;
 
 std::string error_message(const std::string& message, const std::string& code) {
   return one_line({{"type", "error"}, {"data", {{"message", message}, {"code", code}}}});
@@ -92,7 +92,7 @@ void kernrl_episode::step(const json& data, const http_server::message_reply& re
   if (code.find("class ModelNew") == std::string::npos) code += "\n\nModelNew = Model\n";
   asked.programs = {is_document ? asked_program{data.at("code").get<std::string>()}
                                 : asked_program{code, true}};
-  asked.wait_s = longest_wait_s;
+  asked.wait_s = max_episode_s;
   of_.judge(
       asked,
       [self = shared_from_this(), reply](const judgement_record& known) {

@@ -11,8 +11,8 @@ namespace hone {
 namespace {
 
 constexpr std::size_t max_task_bytes = std::size_t{1} << 20U;  // it travels with each of its jobs
-constexpr std::size_t most_waiting_jobs = 256;
-constexpr std::size_t most_remembered = 4096;
+constexpr std::size_t max_waiting_jobs = 256;
+constexpr std::size_t max_remembered = 4096;
 
 std::string key_of(const task_reference& module) {
   return to_string(content_id<task_id>({"module", module.module, module.precision, module.dtype,
@@ -29,7 +29,7 @@ bad_request unusable(const std::string& why) { return {422, "bad_task", why}; }
 // Keeps a value under a key, among not too many others.
 template <class Map, class Value>
 void remember(Map& known, const std::string& key, const Value& value) {
-  if (known.size() >= most_remembered) known.clear();
+  if (known.size() >= max_remembered) known.clear();
   known.emplace(key, value);
 }
 
@@ -66,9 +66,9 @@ struct served_tasks::importer {
 };
 
 served_tasks::served_tasks(std::shared_ptr<const task_table> own,
-                           const std::vector<task_record>& late, std::size_t most_late,
+                           const std::vector<task_record>& late, std::size_t max_late,
                            std::size_t importers)
-    : own_(std::move(own)), most_late_(most_late) {
+    : own_(std::move(own)), max_late_(max_late) {
   for (const task_record& one : late) keep(std::make_shared<const task>(from_record(*one)));
   for (std::size_t i = 0; i < importers; ++i) importers_.emplace_back([this] { work_off_jobs(); });
 }
@@ -97,7 +97,7 @@ served_tasks::found_task served_tasks::find(const std::string& name_or_id) const
 
 served_tasks::found_task served_tasks::find_like(const std::string& text) const {
   if (auto known = find(text)) return known;
-  const std::vector<found_task> all = list("", own_->all().size() + most_late_);
+  const std::vector<found_task> all = list("", own_->all().size() + max_late_);
   if (text.empty() && !all.empty()) return all[random_bits() % all.size()];
   const auto found = std::find_if(all.begin(), all.end(), [&](const found_task& one) {
     return one->name.find(text) != std::string::npos;
@@ -141,9 +141,9 @@ served_tasks::found_task served_tasks::accept(task made) const {
         "the task's outputs say nothing of its inputs (has_result = false), so any "
         "program would be right");
   const std::lock_guard hold(lock_);
-  if (late_by_id_.size() >= most_late_ && !late_by_id_.contains(made.id))
+  if (late_by_id_.size() >= max_late_ && !late_by_id_.contains(made.id))
     throw bad_request(429, "too_many_tasks",
-                      "the server has " + std::to_string(most_late_) +
+                      "the server has " + std::to_string(max_late_) +
                           " tasks of clients, which is its limit (serve.max_tasks)");
   return std::make_shared<const task>(std::move(made));
 }
@@ -180,7 +180,7 @@ void served_tasks::make(const task_reference& reference, const taker& take) {
 
 void served_tasks::enqueue(job work) {
   const std::lock_guard hold(lock_);
-  if (jobs_.size() >= most_waiting_jobs)
+  if (jobs_.size() >= max_waiting_jobs)
     throw bad_request(429, "busy", "too many modules wait to be imported or translated");
   jobs_.push_back(std::move(work));
   has_work_.notify_one();

@@ -32,7 +32,7 @@ class served_tasks {
 
   // `importers`: processes that import and translate.
   served_tasks(std::shared_ptr<const task_table> own, const std::vector<task_record>& late,
-               std::size_t most_late, std::size_t importers);
+               std::size_t max_late, std::size_t importers);
   ~served_tasks();
 
   // Returns null if there is no task with this name or id. Of a name, the server's own task counts,
@@ -69,7 +69,7 @@ class served_tasks {
   found_task accept(task made) const;
 
   std::shared_ptr<const task_table> own_;
-  const std::size_t most_late_;
+  const std::size_t max_late_;
   mutable std::mutex lock_;  // guards what follows
   std::condition_variable has_work_;
   std::map<std::string, found_task, std::less<>> late_;  // by name

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t children = 4;
 constexpr std::size_t children_of_large = 2;
 constexpr std::uint64_t large_bytes = 1'000'000'000;
-constexpr std::size_t most_folders = 8;
+constexpr std::size_t max_folders = 8;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::string copy_tree::parent_of(const std::string& folder, std::uint64_t bytes,
   const auto at = std::find_if(branches_.begin(), branches_.end(),
                                [&](const branch& one) { return one.folder == folder; });
   if (at == branches_.end()) {
-    if (branches_.size() == most_folders) branches_.pop_front();
+    if (branches_.size() == max_folders) branches_.pop_front();
     branches_.push_back({folder, {}});
   } else {
     std::rotate(at, at + 1, branches_.end());

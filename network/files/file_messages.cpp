@@ -11,9 +11,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::uint32_t longest_request = 4096;
+constexpr std::uint32_t max_request = 4096;
 // The contents of a folder of a terabyte are shorter.
-constexpr std::uint32_t longest_reply = 16U << 20U;
+constexpr std::uint32_t max_reply = 16U << 20U;
 
 template <class Record>
 void send(channel& to, const Record& message) {
@@ -42,11 +42,11 @@ Record receive(channel& from, std::chrono::milliseconds patience,
 void send_request(channel& to, const file_request& request) { send(to, request); }
 void send_reply(channel& to, const file_reply& reply) { send(to, reply); }
 file_request receive_request(channel& from, std::chrono::milliseconds patience) {
-  return receive<file_request>(from, patience, endless, longest_request);
+  return receive<file_request>(from, patience, endless, max_request);
 }
 file_reply receive_reply(channel& from, std::chrono::milliseconds patience,
                          std::chrono::steady_clock::time_point end) {
-  return receive<file_reply>(from, patience, end, longest_reply);
+  return receive<file_reply>(from, patience, end, max_reply);
 }
 
 std::size_t size_of_piece(std::uint64_t file_bytes, std::uint32_t number) {

@@ -23,8 +23,8 @@ file_reply problem_reply(const std::string& problem) {
 
 }  // namespace
 
-file_server::file_server(find_folder find, std::size_t most_connections)
-    : find_(std::move(find)), most_connections_(most_connections) {}
+file_server::file_server(find_folder find, std::size_t max_connections)
+    : find_(std::move(find)), max_connections_(max_connections) {}
 
 file_server::~file_server() {
   const std::scoped_lock guard(lock_);
@@ -42,7 +42,7 @@ void file_server::serve(std::shared_ptr<channel> connection) {
     one->thread.join();
     one = connections_.erase(one);
   }
-  if (connections_.size() >= most_connections_) return;  // closes it; the other end tries again
+  if (connections_.size() >= max_connections_) return;  // closes it; the other end tries again
   served& one = connections_.emplace_back(std::move(connection));
   try {
     one.thread = std::thread([this, &one] {

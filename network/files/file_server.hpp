@@ -23,7 +23,7 @@ class file_server {
   // the connections, one at a time, and may throw std::runtime_error. A connection keeps the folder
   // that it asks for until it asks for another.
   using find_folder = std::function<std::shared_ptr<const offered_folder>(const std::string& name)>;
-  explicit file_server(find_folder find, std::size_t most_connections = 512);
+  explicit file_server(find_folder find, std::size_t max_connections = 512);
   // Has nodes take folders from each other: replies name the source. Call it before the first
   // connection is served.
   void spread_over_nodes() { spreads_ = true; }
@@ -62,7 +62,7 @@ class file_server {
                         const folder_contents& contents);
 
   find_folder find_;
-  std::size_t most_connections_;
+  std::size_t max_connections_;
   bool spreads_ = false;
   copy_tree tree_;
   std::atomic<std::uint64_t> bytes_sent_ = 0;

@@ -19,18 +19,18 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 // Times that a piece may arrive damaged before the copy is given up.
-constexpr int most_damages = 5;
+constexpr int max_damages = 5;
 constexpr std::chrono::milliseconds retry_pause{300};
 constexpr std::chrono::minutes contents_limit{10};
 // How long another node than the first may take to send a piece, and how often it may say, each
 // time after a second, that it has yet to get the piece. That is longer in all: a node leaves a
 // frozen source after the first limit, and those behind the node shall stay with it meanwhile.
 constexpr std::chrono::seconds node_limit{10};
-constexpr int most_waits = 30;
+constexpr int max_waits = 30;
 // How often a node may have nothing of the folder, which it has asked for before.
-constexpr int most_refusals = 10;
+constexpr int max_refusals = 10;
 // How many nodes are left before the rest comes from the first one.
-constexpr int most_losses = 4;
+constexpr int max_losses = 4;
 // The kernel may not interrupt a write for actors' messages.
 constexpr std::size_t bytes_per_write = std::size_t{256} << 10U;
 
@@ -106,7 +106,7 @@ file_reply folder_copy::ask_for_contents(std::chrono::milliseconds patience) {
 }
 
 void folder_copy::leave_node(bool is_lost) {
-  lost_ = is_lost && ++losses_ <= most_losses ? node_ : "";
+  lost_ = is_lost && ++losses_ <= max_losses ? node_ : "";
   node_.clear();
   to_node_.reset();
   waits_ = 0;
@@ -204,7 +204,7 @@ void folder_copy::copy_piece() {
     if (!receive_piece(*connection_, name_, message_limit, endless))
       throw connection_failed(name_ + ": a piece is not there yet");
     if (is_damaged()) {
-      if (++damaged_ < most_damages) return;
+      if (++damaged_ < max_damages) return;
       throw copy_refused(name_ + "/" + std::string(view(file().getName())) +
                          ": the other end's bytes are not those that it has promised");
     }
@@ -244,13 +244,13 @@ bool folder_copy::receive_from_node() {
     }
     const bool has_come = receive_piece(*to_node_, folder_.filename().string(), node_limit,
                                         steady::now() + node_limit);
-    if (!has_come && ++waits_ < most_waits) return false;
+    if (!has_come && ++waits_ < max_waits) return false;
     if (has_come && !is_damaged()) {
       waits_ = 0;
       return true;
     }
   } catch (const copy_refused&) {  // it has asked for the folder, but may not have begun yet
-    if (++refusals_ < most_refusals) {
+    if (++refusals_ < max_refusals) {
       std::this_thread::sleep_for(retry_pause);
       return false;
     }

@@ -10,7 +10,7 @@ namespace hone {
 namespace {
 
 // Of a kind. Their files stay on the disk as long as they are offered.
-constexpr std::ptrdiff_t most_copies = 3;
+constexpr std::ptrdiff_t max_copies = 3;
 
 std::string_view kind_of(std::string_view name) { return name.substr(0, name.find('-')); }
 
@@ -71,7 +71,7 @@ std::shared_ptr<growing_copy> shared_copies::begin(const std::string& name,
   std::erase_if(entries_, [&](const entry& one) { return one.name == name; });
   entries_.push_back({name, std::move(folder)});
   const auto is_alike = [&](const entry& one) { return kind_of(one.name) == kind_of(name); };
-  if (std::count_if(entries_.begin(), entries_.end(), is_alike) > most_copies)
+  if (std::count_if(entries_.begin(), entries_.end(), is_alike) > max_copies)
     entries_.erase(std::find_if(entries_.begin(), entries_.end(), is_alike));
   return copy;
 }

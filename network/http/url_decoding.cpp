@@ -22,6 +22,17 @@ std::string decode_url(std::string_view text) {
   return decoded;
 }
 
+namespace {
+
+// Forms send spaces as '+'.
+std::string decode_query(std::string_view text) {
+  std::string spaced(text);
+  std::replace(spaced.begin(), spaced.end(), '+', ' ');
+  return decode_url(spaced);
+}
+
+}  // namespace
+
 void split_target(std::string_view target, std::string& path,
                   std::map<std::string, std::string>& query) {
   const std::size_t mark = target.find('?');
@@ -33,8 +44,8 @@ void split_target(std::string_view target, std::string& path,
     rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
     const std::size_t equals = pair.find('=');
     if (pair.empty()) continue;
-    query[decode_url(pair.substr(0, equals))] =
-        equals == std::string_view::npos ? "" : decode_url(pair.substr(equals + 1));
+    query[decode_query(pair.substr(0, equals))] =
+        equals == std::string_view::npos ? "" : decode_query(pair.substr(equals + 1));
   }
 }
 

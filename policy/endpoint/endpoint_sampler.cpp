@@ -24,13 +24,13 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::size_t most_answer_bytes = 8U << 20U;
-constexpr double longest_pause_s = 60;
-constexpr double longest_asked_pause_s = 3600;
+constexpr std::size_t max_answer_bytes = 8U << 20U;
+constexpr double max_pause_s = 60;
+constexpr double max_asked_pause_s = 3600;
 constexpr std::chrono::minutes report_interval{1};  // of failures for the same reason
-constexpr int most_tries = 10;                      // of one sample
+constexpr int max_tries = 10;                       // of one sample
 constexpr double priced_tokens = 1e6;
-constexpr double longest_check_s = 60;
+constexpr double max_check_s = 60;
 constexpr std::int64_t tokens_of_check = 16;
 constexpr std::chrono::milliseconds step_wait{100};
 
@@ -87,7 +87,7 @@ outcome ask(const endpoint_options& options, const std::string& key, http_client
   http_reply reply;
   try {
     reply = client.post(request_url(options), key, request_body(options, what), options.timeout_s,
-                        most_answer_bytes);
+                        max_answer_bytes);
   } catch (const std::exception& e) {
     reply.problem = e.what();
   }
@@ -280,7 +280,7 @@ class endpoint_sampler final : public completion_sampler {
     count_tokens(at, failure.used);
     const auto began = wanted.began;
     if (failure.kind == failure_kind::passing) ++wanted.failures;
-    if (failure.kind == failure_kind::of_request || wanted.failures >= most_tries) {
+    if (failure.kind == failure_kind::of_request || wanted.failures >= max_tries) {
       log_line("endpoint " + at.name + " " + failure.why + "; this sample stays empty");
       put(wanted, {});
     } else {
@@ -298,8 +298,8 @@ class endpoint_sampler final : public completion_sampler {
       return give_up(at, failure.why + " (" + std::to_string(at.failures) + " times in a row)");
     if (failure.kind == failure_kind::of_request)
       return;  // it is there, so there is no need to wait
-    const double pause = asked_pause_s ? std::min(*asked_pause_s, longest_asked_pause_s)
-                                       : std::min(doubled, longest_pause_s);
+    const double pause = asked_pause_s ? std::min(*asked_pause_s, max_asked_pause_s)
+                                       : std::min(doubled, max_pause_s);
     at.pause_end = now + seconds(pause);
     if (failure.why == at.reported && now - at.reported_at < report_interval) return;
     at.reported = failure.why;
@@ -379,7 +379,7 @@ std::string check_endpoint(const std::string& name, endpoint_options options,
                            const std::string& key) {
   const std::atomic<bool> never = false;
   http_client client(never);
-  options.timeout_s = std::min(options.timeout_s, longest_check_s);
+  options.timeout_s = std::min(options.timeout_s, max_check_s);
   const auto begin = steady::now();
   const outcome found = ask(options, key, client, {"Say hello.", tokens_of_check, 1, 1});
   if (const auto* failure = std::get_if<completion_failure>(&found.read))

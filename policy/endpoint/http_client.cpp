@@ -77,10 +77,10 @@ http_client::http_client(const std::atomic<bool>& stops) : state_(std::make_uniq
 http_client::~http_client() { curl_easy_cleanup(state_->handle); }
 
 http_reply http_client::post(const std::string& url, const std::string& key,
-                             const std::string& body, double timeout_s, std::size_t most_bytes) {
+                             const std::string& body, double timeout_s, std::size_t max_bytes) {
   CURL* const curl = state_->handle;
   curl_easy_reset(curl);  // connections are kept
-  receiver received{{}, most_bytes, false};
+  receiver received{{}, max_bytes, false};
   header_list headers;
   append(headers, "Content-Type: application/json");
   append(headers, "Expect:");  // some servers do not know what 100-continue is
@@ -104,7 +104,7 @@ http_reply http_client::post(const std::string& url, const std::string& key,
   http_reply reply;
   if (ended != CURLE_OK) {
     reply.problem = received.is_too_long
-                        ? "answers with more than " + std::to_string(most_bytes) + " bytes"
+                        ? "answers with more than " + std::to_string(max_bytes) + " bytes"
                         : curl_easy_strerror(ended);
     reply.is_away = ended == CURLE_COULDNT_CONNECT || ended == CURLE_COULDNT_RESOLVE_HOST;
     return reply;

@@ -37,9 +37,9 @@ class http_client {
   ~http_client();
 
   // Posts `body`, with a bearer `key` if that is not empty, and waits for the whole answer, for at
-  // most `timeout_s`. An answer of more than `most_bytes` is a problem.
+  // most `timeout_s`. An answer of more than `max_bytes` is a problem.
   http_reply post(const std::string& url, const std::string& key, const std::string& body,
-                  double timeout_s, std::size_t most_bytes);
+                  double timeout_s, std::size_t max_bytes);
 
  private:
   struct state;

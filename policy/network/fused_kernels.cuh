@@ -328,14 +328,14 @@ __global__ void __launch_bounds__(row_threads)
 
 // An update of AdamW (Loshchilov and Hutter 2017, arXiv 1711.05101) of weights that are `exact`,
 // and of their copy in the policy's type, unless that is null. The gradient is shrunk as far as the
-// norm of all gradients exceeds `most_norm`. A norm that is not finite leaves everything as it is.
+// norm of all gradients exceeds `max_norm`. A norm that is not finite leaves everything as it is.
 __global__ void adamw(const element* gradient, float* exact, element* weight, float* mean,
-                      float* square, long long count, const float* norm, float most_norm,
+                      float* square, long long count, const float* norm, float max_norm,
                       float beta1, float beta2, float correction1, float correction2, float epsilon,
                       float decay, float rate) {
   const long long i = index();
   if (i >= count || !(*norm < infinity)) return;
-  const float g = widen(gradient[i]) * (*norm > most_norm ? most_norm / *norm : 1.0F);
+  const float g = widen(gradient[i]) * (*norm > max_norm ? max_norm / *norm : 1.0F);
   const float m = beta1 * mean[i] + (1 - beta1) * g;
   const float s = beta2 * square[i] + (1 - beta2) * g * g;
   const float w = exact[i] * decay - rate * (m / correction1) / (sqrtf(s / correction2) + epsilon);

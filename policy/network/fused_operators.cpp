@@ -228,9 +228,9 @@ struct norm_function : torch::autograd::Function<norm_function> {
     const at::Tensor of_h =
         of_outputs[1].defined() ? of_outputs[1].contiguous() : at::zeros_like(y);
     at::Tensor of_x = at::empty_like(y);
-    constexpr std::int64_t most_blocks = 792;  // six for each multiprocessor of an H100
+    constexpr std::int64_t max_blocks = 792;  // six for each multiprocessor of an H100
     const std::int64_t blocks =
-        std::min((rows + teams.in_block() - 1) / teams.in_block(), most_blocks);
+        std::min((rows + teams.in_block() - 1) / teams.in_block(), max_blocks);
     const at::Tensor of_weight = at::empty({blocks, y.size(1)}, y.options().dtype(at::kFloat));
     kernels_for(y).launch(teams.backwards(), current_stream(y), teams.blocks(blocks),
                           of_y.defined() ? of_y.data_ptr() : static_cast<void*>(nullptr),
@@ -348,7 +348,7 @@ void fused_adamw(const at::Tensor& gradient, at::Tensor& exact, at::Tensor& weig
   kernels_for(gradient).launch(
       adamw_kernel, current_stream(gradient), one_thread_each(from.numel()), from.data_ptr(),
       exact.data_ptr(), copy, mean.data_ptr(), square.data_ptr(),
-      static_cast<long long>(from.numel()), norm.data_ptr(), f(numbers.most_norm), f(numbers.beta1),
+      static_cast<long long>(from.numel()), norm.data_ptr(), f(numbers.max_norm), f(numbers.beta1),
       f(numbers.beta2), f(numbers.correction1), f(numbers.correction2), f(numbers.epsilon),
       f(numbers.decay), f(numbers.rate));
 }

@@ -58,7 +58,7 @@ std::pair<at::Tensor, at::Tensor> fused_token_numbers(const at::Tensor& logits,
 
 // The coefficients of an AdamW update; see fused_kernels.cuh.
 struct adamw_numbers {
-  double most_norm = 1;  // of all gradients together, which are shrunk if it is larger
+  double max_norm = 1;  // of all gradients together, which are shrunk if it is larger
   double beta1 = 0.9;
   double beta2 = 0.999;
   double correction1 = 1;

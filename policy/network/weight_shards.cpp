@@ -12,7 +12,7 @@ namespace {
 // Elements that a tensor's place in a buffer is a multiple of, so that kernels can read vectors.
 constexpr std::int64_t alignment = 64;
 // Most elements of gradients that are on their way to an owner at a time.
-constexpr std::int64_t most_on_the_way = std::int64_t{1} << 26;
+constexpr std::int64_t max_on_the_way = std::int64_t{1} << 26;
 
 std::int64_t place_of(const at::Tensor& tensor) {
   return (tensor.numel() + alignment - 1) / alignment * alignment;
@@ -101,8 +101,8 @@ void weight_shards::collect_gradients() {
     const at::Tensor& sum = buffers_[owner][owner].gradients;
     for (std::size_t from = 0; from < buffers_.size(); ++from) {
       if (from == owner) continue;
-      for (std::int64_t begin = 0; begin < sum.numel(); begin += most_on_the_way) {
-        const std::int64_t count = std::min(most_on_the_way, sum.numel() - begin);
+      for (std::int64_t begin = 0; begin < sum.numel(); begin += max_on_the_way) {
+        const std::int64_t count = std::min(max_on_the_way, sum.numel() - begin);
         const at::Tensor part = buffers_[from][owner].gradients.narrow(0, begin, count);
         sum.narrow(0, begin, count).add_(part.to(sum.device()));
       }

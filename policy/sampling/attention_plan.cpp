@@ -46,7 +46,7 @@ std::int32_t append_parts(const attention_part& all, std::int64_t tokens, std::i
 
 }  // namespace
 
-std::int64_t most_parts(std::int64_t slots, std::int64_t kv_heads) {
+std::int64_t max_parts(std::int64_t slots, std::int64_t kv_heads) {
   constexpr std::int64_t warps = 132 * 16;  // that an H100 or H200 runs at a time
   return std::max(4 * slots, divide_up(warps, kv_heads));
 }

@@ -53,11 +53,11 @@ struct attention_plan {
 };
 
 // Returns a bound on the parts of `slots` slots: enough to keep a GPU's warps busy.
-std::int64_t most_parts(std::int64_t slots, std::int64_t kv_heads);
+std::int64_t max_parts(std::int64_t slots, std::int64_t kv_heads);
 
 // Divides the attention of `slots` into at most `most` parts of about equal numbers of pages.
 // `shared_heads` query heads, at most part_queries, share one head of keys and values. `most` must
-// be at least most_parts().
+// be at least max_parts().
 attention_plan plan_attention(std::span<const attention_plan::slot> slots,
                               std::span<const attention_plan::prompt> prompts,
                               std::int64_t shared_heads, std::int64_t most);

@@ -131,7 +131,7 @@ void gpu_layers::attend_pages(std::size_t layer, std::int64_t n, const device_pl
   const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config_.head_width)) *
                                          std::numbers::log2e);
   kernels_.launch(attend, stream_,
-                  launch_shape{blocks(most_parts(n, config_.kv_heads), threads / 32),
+                  launch_shape{blocks(max_parts(n, config_.kv_heads), threads / 32),
                                static_cast<unsigned>(config_.kv_heads), threads, 1},
                   address(qkv_), address(keys_[layer]), address(values_[layer]), plan.table,
                   plan.parts, plan.part_count, plan.members, scale, address(sums_),

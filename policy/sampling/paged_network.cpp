@@ -104,7 +104,7 @@ paged_network::paged_network(const decoder_config& config, const sequence_limits
       limits_(limits),
       sampling_(sampling),
       stream_(stream_for(like)),
-      parts_(most_parts(recorded_slots(limits.slots), config.kv_heads)) {}
+      parts_(max_parts(recorded_slots(limits.slots), config.kv_heads)) {}
 
 void paged_network::set_weights(const decoder_weights& weights) {
   {
@@ -228,7 +228,7 @@ void paged_network::fill_step(std::span<const input> inputs, std::span<const dou
     to.slots()[i] = {};
   }
   const attention_plan plan = plan_attention(slots, prompts, config_.heads / config_.kv_heads,
-                                             most_parts(n, config_.kv_heads));
+                                             max_parts(n, config_.kv_heads));
   *to.part_count() = static_cast<int>(plan.parts.size());
   std::copy(plan.parts.begin(), plan.parts.end(), to.parts());
   std::copy(plan.slots.begin(), plan.slots.end(), to.slots());
@@ -248,7 +248,7 @@ void paged_network::queue_step(std::int64_t n) {
 std::vector<drawn_token> paged_network::drawn(std::size_t n) const {
   const int* const numbers = numbers_->download().data_ptr<int>();
   stream_.synchronize();
-  const auto* const logs = reinterpret_cast<const float*>(numbers + numbers_->most_slots());
+  const auto* const logs = reinterpret_cast<const float*>(numbers + numbers_->max_slots());
   std::vector<drawn_token> all;
   for (std::size_t i = 0; i < n; ++i) all.push_back({static_cast<token_id>(numbers[i]), logs[i]});
   return all;

@@ -23,7 +23,7 @@ class step_numbers {
   }
   // Queues a copy of what was written to the host's side.
   void upload() const { device_.copy_(host_, /*non_blocking=*/true); }
-  // Queues a copy of what was drawn: tokens, and from most_slots() on the bits of ln p.
+  // Queues a copy of what was drawn: tokens, and from max_slots() on the bits of ln p.
   const at::Tensor& download() const {
     drawn_host_.copy_(drawn_, /*non_blocking=*/true);
     return drawn_host_;
@@ -53,7 +53,7 @@ class step_numbers {
   float* device_drawn_log() const {
     return reinterpret_cast<float*>(drawn_.data_ptr<int>() + slots_);
   }
-  std::size_t most_slots() const { return slots_; }
+  std::size_t max_slots() const { return slots_; }
 
  private:
   static constexpr std::size_t align = 8;

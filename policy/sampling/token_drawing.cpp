@@ -33,9 +33,9 @@ std::vector<drawn_token> draw_tokens(const at::Tensor& logits, std::span<const d
   if (!greedy_rows.empty()) {
     const at::Tensor rows = at::tensor(greedy_rows, at::kLong).to(logits.device());
     const at::Tensor its = logits.index_select(0, rows);
-    const at::Tensor most_likely = its.argmax(-1);
-    chosen = chosen.index_copy(0, rows, most_likely);
-    picked = picked.index_copy(0, rows, token_log_probabilities(its, most_likely, {}));
+    const at::Tensor max_likely = its.argmax(-1);
+    chosen = chosen.index_copy(0, rows, max_likely);
+    picked = picked.index_copy(0, rows, token_log_probabilities(its, max_likely, {}));
   }
   picked = picked.to(at::kCPU).contiguous();
   chosen = chosen.to(at::kCPU).contiguous();

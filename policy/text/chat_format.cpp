@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::array<const char*, 3> template_files = {"chat_template.jinja", "chat_template.json",
                                                        "tokenizer_config.json"};
-constexpr std::size_t most_answer_bytes = 16U << 20U;
+constexpr std::size_t max_answer_bytes = 16U << 20U;
 constexpr std::chrono::seconds answer_limit{60};  // starting Python on a busy machine included
 
 chat_format format_of(const json& answer) {
@@ -51,7 +51,7 @@ chat_format read_chat_template(const std::filesystem::path& folder,
   const child_process renderer(options);
   theirs.reset();
   line_connection connection(std::move(ours), "the process that renders the chat template",
-                             most_answer_bytes);
+                             max_answer_bytes);
   try {
     connection.send(json{{"folder", std::filesystem::absolute(folder).string()}}.dump());
     connection.end_sending();

@@ -20,7 +20,7 @@ struct token_numbers {
 class head_reader {
  public:
   head_reader(const decoder& network, const decoder_weights& weights, const at::Tensor& targets,
-              const sampling_distribution& s, std::int64_t most_logits, entropies use)
+              const sampling_distribution& s, std::int64_t max_logits, entropies use)
       : network_(network),
         weights_(weights),
         targets_(targets),
@@ -29,7 +29,7 @@ class head_reader {
         is_fused_(is_plain(s) && network.config().vocabulary % 8 == 0 &&
                   can_fuse(weights.all().begin()->second)),
         rows_at_a_time_(std::max<std::int64_t>(
-            1, (is_fused_ ? most_logits : std::min(most_logits, most_unfused_logits)) /
+            1, (is_fused_ ? max_logits : std::min(max_logits, max_unfused_logits)) /
                    network.config().vocabulary)) {}
 
   bool takes_at_once(std::int64_t rows) const { return rows <= rows_at_a_time_; }
@@ -115,18 +115,18 @@ at::Tensor backward_from(const at::Tensor& rows, const head_reader& head, const 
 
 at::Tensor target_log_probabilities(const decoder& network, const decoder_weights& weights,
                                     const prediction& p, const sampling_distribution& s,
-                                    std::int64_t most_logits) {
+                                    std::int64_t max_logits) {
   const c10::NoGradGuard no_gradients;
-  return head_reader(network, weights, p.targets, s, most_logits, entropies::ignored)
+  return head_reader(network, weights, p.targets, s, max_logits, entropies::ignored)
       .read_all(network.hidden_at(weights, p.tokens, p.lengths, p.rows))
       .log_probabilities;
 }
 
 at::Tensor add_gradients(const decoder& network, const decoder_weights& weights,
                          const prediction& p, const sampling_distribution& s,
-                         std::int64_t most_logits, recomputation again, entropies use,
+                         std::int64_t max_logits, recomputation again, entropies use,
                          const token_loss& loss) {
-  const head_reader head(network, weights, p.targets, s, most_logits, use);
+  const head_reader head(network, weights, p.targets, s, max_logits, use);
   if (again == recomputation::logits)
     return backward_from(network.hidden_at(weights, p.tokens, p.lengths, p.rows), head, loss);
   const auto pass = network.checkpointed_hidden_at(weights, p.tokens, p.lengths, p.rows);

@@ -11,12 +11,12 @@ namespace hone {
 
 // Logits [M, V] of many tokens of a large vocabulary are larger than everything else that training
 // holds. What a loss needs of them is a number or two per token, so they are computed for some
-// tokens after the other: logits of at most `most_logits` elements, and of at least one token, are
+// tokens after the other: logits of at most `max_logits` elements, and of at least one token, are
 // held at a time.
 
 // Most elements where LibTorch's operators compute the loss, since they hold several float32
 // tensors of that size: 256 MiB each.
-inline constexpr std::int64_t most_unfused_logits = std::int64_t{1} << 26;
+inline constexpr std::int64_t max_unfused_logits = std::int64_t{1} << 26;
 
 // Tokens that the network reads, and those that it is to predict, as decoder::hidden_at() takes
 // them.
@@ -30,7 +30,7 @@ struct prediction {
 // Returns ln p [M] of the targets under the sampling distribution, without gradients.
 at::Tensor target_log_probabilities(const decoder& network, const decoder_weights& weights,
                                     const prediction& p, const sampling_distribution& s,
-                                    std::int64_t most_logits);
+                                    std::int64_t max_logits);
 
 // A loss as a function of ln p [M] of the targets and of the entropies [M] of the tokens' softmax.
 using token_loss =
@@ -50,7 +50,7 @@ enum class recomputation {
 // it is known what the loss asks of each token.
 at::Tensor add_gradients(const decoder& network, const decoder_weights& weights,
                          const prediction& p, const sampling_distribution& s,
-                         std::int64_t most_logits, recomputation again, entropies use,
+                         std::int64_t max_logits, recomputation again, entropies use,
                          const token_loss& loss);
 
 }  // namespace hone

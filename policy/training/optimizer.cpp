@@ -82,8 +82,7 @@ std::vector<at::Tensor> norms_of(const std::vector<std::vector<at::Tensor>>& gra
 // What fused_adamw() does, by LibTorch's operators. `norm` must be finite.
 void adamw(const at::Tensor& gradient, at::Tensor& exact, at::Tensor& mean, at::Tensor& square,
            double norm, const adamw_numbers& n) {
-  const at::Tensor shrunk =
-      gradient.to(at::kFloat) * (norm > n.most_norm ? n.most_norm / norm : 1.0);
+  const at::Tensor shrunk = gradient.to(at::kFloat) * (norm > n.max_norm ? n.max_norm / norm : 1.0);
   mean.mul_(n.beta1).add_(shrunk, 1 - n.beta1);
   square.mul_(n.beta2).addcmul_(shrunk, shrunk, 1 - n.beta2);
   const at::Tensor denominator = (square / n.correction2).sqrt_().add_(n.epsilon);
@@ -149,7 +148,7 @@ double optimizer::step(double rate) {
   const double known = is_fused ? 0 : any->item<double>();
   ++state_->steps;
   adamw_numbers numbers;
-  numbers.most_norm =
+  numbers.max_norm =
       o.max_gradient_norm > 0 ? o.max_gradient_norm : std::numeric_limits<double>::infinity();
   numbers.beta1 = o.beta1;
   numbers.beta2 = o.beta2;

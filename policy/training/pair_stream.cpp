@@ -16,7 +16,7 @@ namespace hone {
 namespace {
 
 // Lessons that each thread prepares ahead of the trainer.
-constexpr std::size_t most_ready = 2 * pair_stream::lessons_of_block;
+constexpr std::size_t max_ready = 2 * pair_stream::lessons_of_block;
 
 shown_variant shown_document(double score, const std::string& text) {
   const auto parsed = parse_variant_document(text);
@@ -64,7 +64,7 @@ void pair_stream::work(std::size_t thread) {
     for (;;) {
       {
         std::unique_lock hold(lock_);
-        changed_.wait(hold, [&] { return stopping_ || lanes_[thread].ready.size() < most_ready; });
+        changed_.wait(hold, [&] { return stopping_ || lanes_[thread].ready.size() < max_ready; });
         if (stopping_) return;
       }
       prepared made = prepare(source->next());
@@ -142,9 +142,9 @@ void pair_stream::take_block() {
 
 sft_example pair_stream::next() {
   if (threads_.empty()) start();
-  constexpr int most_empty_blocks = 16;
+  constexpr int max_empty_blocks = 16;
   for (int empty = 0; !has_block_ || drawn_ >= pairs_.size(); ++empty) {
-    if (empty > most_empty_blocks)
+    if (empty > max_empty_blocks)
       throw std::runtime_error("the stream of synthesised tasks has no documents");
     if (has_block_) {
       ++block_;

@@ -12,7 +12,7 @@ namespace {
 // Least speed-up that counts as faster.
 constexpr double faster = 1.05;
 
-constexpr double least_relative = 0.2;  // reward of the slowest program that works
+constexpr double min_relative = 0.2;  // reward of the slowest program that works
 
 constexpr std::array<std::string_view, 5> shape_names = {"speedup", "log", "capped", "tiers",
                                                          "relative"};
@@ -30,8 +30,7 @@ double shaped(double speedup, double over_best, double best_shown, const reward_
     case reward_shape::tiers:
       return 1 + (speedup >= faster ? 1 : 0) + (speedup >= faster && over_best >= faster ? 1 : 0);
     case reward_shape::relative:
-      return std::max(least_relative,
-                      1 + std::log(speedup / (best_shown > 0 ? best_shown : 1)) / 2);
+      return std::max(min_relative, 1 + std::log(speedup / (best_shown > 0 ? best_shown : 1)) / 2);
   }
   return 0;
 }
@@ -46,8 +45,8 @@ double reward_of(const judged_completion& c, const reward_options& o) {
 }
 
 // Returns the most that a copy of an exemplar is paid in this group.
-double most_of_a_copy(const std::vector<judged_completion>& group,
-                      const std::vector<double>& rewards, const reward_options& o) {
+double max_of_a_copy(const std::vector<judged_completion>& group,
+                     const std::vector<double>& rewards, const reward_options& o) {
   double sum = 0;
   double count = 0;
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -87,7 +86,7 @@ std::vector<double> group_rewards(const std::vector<judged_completion>& group,
   std::vector<double> rewards;
   for (const judged_completion& one : group) rewards.push_back(reward_of(one, o));
   if (o.copies == copy_rule::paid) return rewards;
-  const double most = most_of_a_copy(group, rewards, o);
+  const double most = max_of_a_copy(group, rewards, o);
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (group[i].copies_exemplar) rewards[i] = std::min(rewards[i], most);
   }

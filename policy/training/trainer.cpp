@@ -21,10 +21,10 @@
 namespace hone {
 namespace {
 
-std::int64_t most_logits_on(const std::string& device, const std::string& dtype) {
+std::int64_t max_logits_on(const std::string& device, const std::string& dtype) {
   constexpr std::int64_t gpu_share = 16;
   const std::uint64_t bytes = gpu_memory_of(device);
-  return bytes == 0 ? most_unfused_logits
+  return bytes == 0 ? max_unfused_logits
                     : static_cast<std::int64_t>(bytes / (dtype == "float32" ? 4 : 2) / gpu_share);
 }
 
@@ -140,8 +140,8 @@ class trainer::own_streams {
 
 trainer::trainer(const std::filesystem::path& policy, bool random_weights, const options& o) {
   state_ = std::make_unique<state>(policy, o);
-  if (o.most_logits == 0)
-    state_->chosen.most_logits = most_logits_on(o.device, state_->network.config().dtype);
+  if (o.max_logits == 0)
+    state_->chosen.max_logits = max_logits_on(o.device, state_->network.config().dtype);
   const decoder_config& config = state_->network.config();
   if (o.trains && config.dtype == "float16")
     throw policy_error((policy / "config.json").string() +
@@ -195,7 +195,7 @@ at::Tensor trainer::state::add_likelihood(const replica& on,
     token_weights.insert(token_weights.end(), s->weights.begin(), s->weights.end());
   }
   const packed p = pack(sequences, on.device);
-  return add_gradients(network, on.weights, p.view(), {}, chosen.most_logits, chosen.recompute,
+  return add_gradients(network, on.weights, p.view(), {}, chosen.max_logits, chosen.recompute,
                        entropies::ignored,
                        [&](const at::Tensor& ln_p, const at::Tensor& /*entropy*/) {
                          return sft_loss(ln_p, floats(token_weights, on.device), whole);
@@ -209,7 +209,7 @@ void trainer::state::note_proximal(const replica& on, std::span<distinct_rollout
   for (const distinct_rollout* r : batch) sequences.push_back(&r->all);
   const packed p = pack(sequences, on.device);
   const at::Tensor all =
-      target_log_probabilities(network, on.weights, p.view(), o.sampling, chosen.most_logits)
+      target_log_probabilities(network, on.weights, p.view(), o.sampling, chosen.max_logits)
           .to(at::kCPU)
           .contiguous();
   const float* next = all.data_ptr<float>();
@@ -229,12 +229,12 @@ void trainer::state::accumulate(const replica& on, std::span<distinct_rollout* c
   at::Tensor anchor;
   if (o.objective.kl_coefficient > 0 && !on.reference.all().empty())
     anchor =
-        target_log_probabilities(network, on.reference, p.view(), o.sampling, chosen.most_logits);
+        target_log_probabilities(network, on.reference, p.view(), o.sampling, chosen.max_logits);
   at::Tensor now;
   at::Tensor entropy;
   at::Tensor proximal;
   const at::Tensor loss = add_gradients(
-      network, on.weights, p.view(), o.sampling, chosen.most_logits, chosen.recompute,
+      network, on.weights, p.view(), o.sampling, chosen.max_logits, chosen.recompute,
       entropies::read, [&](const at::Tensor& ln_p, const at::Tensor& of_tokens) {
         now = ln_p.detach();
         entropy = of_tokens.detach();

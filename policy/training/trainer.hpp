@@ -68,7 +68,7 @@ class trainer {
     adapter_options adapters;  // with a rank, they are trained instead of the weights
     // Most elements of logits that are held at a time, with gradients of the same size on a CPU. 0:
     // 256 MiB of them there, and on a GPU a sixteenth of its memory.
-    std::int64_t most_logits = 0;
+    std::int64_t max_logits = 0;
     std::uint64_t seed = 0;
     chat_format chat;    // of the policy's prompts and answers
     bool trains = true;  // false: only keeps the weights, which may be in float16 then

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::size_t most_answer_bytes = 1U << 20U;
+constexpr std::size_t max_answer_bytes = 1U << 20U;
 constexpr std::chrono::seconds end_limit{60};
 
 struct compiling_job {
@@ -81,7 +81,7 @@ std::size_t compile_references(const std::vector<task>& tasks, const compiling_o
   child_process compiler = start_compiler(options, theirs.get());
   theirs.reset();
   line_connection connection(std::move(ours), "the process that compiles references",
-                             most_answer_bytes);
+                             max_answer_bytes);
   connection.send(work.dump());
   connection.end_sending();
   std::size_t failed = 0;

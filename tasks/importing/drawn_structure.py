@@ -8,14 +8,14 @@ import torch
 # Most elements of a dimension along which an order is looked for, and most of a tensor.
 MOST_ELEMENTS = 1 << 22
 # Fewer elements in order, or fewer pairs of mirrored elements, may be so by chance.
-LEAST_ELEMENTS = 8
+MIN_ELEMENTS = 8
 # Places of a last dimension that are compared with each other, and rows that show their order.
-MOST_PLACES = 16
-LEAST_ROWS = 64
+MAX_PLACES = 16
+MIN_ROWS = 64
 # Numbers of a place from which their mean and spread are known well enough.
-LEAST_OF_PLACE = 256
+MIN_OF_PLACE = 256
 # Equal pairs that independent numbers would have at least where none are seen.
-LEAST_EQUAL = 12
+MIN_EQUAL = 12
 
 
 def structure_of(samples):
@@ -47,12 +47,12 @@ def structure_of(samples):
 
 
 def spike_in(samples):
-    """Looks for one value that a continuous distribution would not repeat, such as a masked zero."""
+    """Looks for a value that a continuous distribution would not repeat, such as a masked zero."""
     if not samples.dtype.is_floating_point:
         return None
     values, counts = samples.flatten()[: 1 << 20].unique(return_counts=True)
     most = int(counts.max())
-    if most < LEAST_ELEMENTS or len(values) < 3 or most <= 16 * int(counts.sort().values[-2]):
+    if most < MIN_ELEMENTS or len(values) < 3 or most <= 16 * int(counts.sort().values[-2]):
         return None
     share = 100 * most / int(counts.sum())
     return f"{share:.2g} % of its elements are exactly {float(values[counts.argmax()]) + 0.0:.3g}"
@@ -62,7 +62,7 @@ def order_in(values):
     """Looks for dimensions along which values never fall or never rise. values[0]: a sample."""
     for dim in range(1, values.dim()):
         steps = values.diff(dim=dim)
-        if steps.numel() < LEAST_ELEMENTS or not bool((steps != 0).any()):
+        if steps.numel() < MIN_ELEMENTS or not bool((steps != 0).any()):
             continue
         for name, holds in (("never fall", steps >= 0), ("never rise", steps <= 0)):
             if bool(holds.all()):
@@ -74,10 +74,10 @@ def order_between_in(values):
     """Looks for two places of a short last dimension of which one is never the larger, as of the
     corners of a box."""
     count = values.size(-1)
-    if values.dim() < 3 or not 2 <= count <= MOST_PLACES or values.dtype == torch.int8:
+    if values.dim() < 3 or not 2 <= count <= MAX_PLACES or values.dtype == torch.int8:
         return None
     rows = values.reshape(-1, count)
-    if rows.size(0) < LEAST_ROWS:
+    if rows.size(0) < MIN_ROWS:
         return None
     for i in range(count):
         for j in range(i + 1, count):
@@ -96,7 +96,7 @@ def places_that_differ_in(values):
     for dim in range(1, values.dim()):
         count = values.size(dim)
         rows = values.movedim(dim, -1).reshape(-1, count)
-        if not 2 <= count <= MOST_PLACES or rows.size(0) < LEAST_OF_PLACE:
+        if not 2 <= count <= MAX_PLACES or rows.size(0) < MIN_OF_PLACE:
             continue
         spread, mean = rows.std(0), rows.mean(0)
         widest = spread.max()
@@ -112,7 +112,7 @@ def symmetry_in(values):
     if values.dim() < 3 or values.size(-1) != values.size(-2) or values.size(-1) < 2:
         return None
     pairs = values[..., 0].numel() * (values.size(-1) - 1) // 2
-    if pairs < LEAST_ELEMENTS:
+    if pairs < MIN_ELEMENTS:
         return None
     mirrored = values.transpose(-1, -2)
     if torch.allclose(values, mirrored, rtol=1e-5, atol=1e-6 * float(values.abs().max())):
@@ -136,7 +136,7 @@ def totals_in(values):
     if values.dtype == torch.int8:
         return None
     for dim in range(1, values.dim()):
-        if values.size(dim) < 2 or values.numel() // values.size(dim) < LEAST_ELEMENTS:
+        if values.size(dim) < 2 or values.numel() // values.size(dim) < MIN_ELEMENTS:
             continue
         scale = float(values.abs().mean()) * values.size(dim)
         for name, totals in (("sum", values.sum(dim)), ("norm", values.square().sum(dim).sqrt())):
@@ -154,7 +154,7 @@ def distinct_in(samples):
     for dim in range(1, samples.dim()):
         count = samples.size(dim)
         expected = samples.numel() * (count - 1) / 2 / known  # equal pairs of independent numbers
-        if count < 2 or expected < LEAST_EQUAL:
+        if count < 2 or expected < MIN_EQUAL:
             continue
         if bool((samples.sort(dim).values.diff(dim=dim) != 0).all()):
             return f"its values are all distinct along dimension {dim - 1}"

@@ -9,7 +9,7 @@ import torch
 from source_file import Failure
 
 TRIES = 3  # draws for which a part of an input has to matter once
-LEAST_EXTENT = 16  # of smaller dimensions, windows may leave half unread
+MIN_EXTENT = 16  # of smaller dimensions, windows may leave half unread
 
 
 def sizes_not_free(specification, call, cases):
@@ -21,7 +21,7 @@ def sizes_not_free(specification, call, cases):
     for name in specification.timed:
         for sizes in cases:
             for place in places_of(specification, name):
-                if sizes[name] < LEAST_EXTENT or name in found:
+                if sizes[name] < MIN_EXTENT or name in found:
                     continue
                 if not matters(specification, call, sizes, place) and matters(
                     specification, call, specification.timed, place

@@ -7,7 +7,7 @@ from toml_strings import quoted
 from torchscript_text import Unprintable, runnable
 
 # Draws of the other sign that a fitted distribution has at least if none are seen by rule.
-LEAST_OF_OTHER_SIGN = 4
+MIN_OF_OTHER_SIGN = 4
 
 
 class Init:
@@ -108,6 +108,6 @@ def measured_init(tensor):
     fitted = Init("normal", float(f"{mean:.4g}"), float(f"{spread:.4g}"))
     # Numbers of one sign keep it if draws of the distribution would not.
     beyond = values.numel() * 0.5 * math.erfc(abs(mean) / max(spread, 1e-300) / math.sqrt(2))
-    if beyond >= LEAST_OF_OTHER_SIGN and (low >= 0 or high <= 0):
+    if beyond >= MIN_OF_OTHER_SIGN and (low >= 0 or high <= 0):
         fitted.expr = "torch.abs(x)" if low >= 0 else "-torch.abs(x)"
     return fitted

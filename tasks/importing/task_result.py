@@ -5,9 +5,9 @@ from source_file import Failure
 
 # Outputs for different inputs must differ by this many times the error of float32. It is what the
 # judge allows of an element (doc/evaluation.md section 2).
-LEAST_VARIATION = 16
+MIN_VARIATION = 16
 # Share of an output's elements that differ for other inputs at least. The others may be zeros.
-LEAST_VARYING = 0.01
+MIN_VARYING = 0.01
 
 
 def has_result(draw, call, notes):
@@ -31,8 +31,8 @@ def has_result(draw, call, notes):
         if a.shape != b.shape:
             raise Failure(
                 f"the shape of output {i} depends on the values of the inputs "
-                f"({list(a.shape)} and {list(b.shape)} in two calls); outputs of a task have shapes "
-                "that follow from those of its inputs"
+                f"({list(a.shape)} and {list(b.shape)} in two calls); outputs of a task have "
+                "shapes that follow from those of its inputs"
             )
     if all(torch.equal(a, b) for a, b in zip(own, other)):
         notes.append("no result: its outputs do not depend on the values of its inputs")
@@ -61,6 +61,6 @@ def is_rounding_error(own, exact, other_exact):
     error = (own.double() - exact.double()).abs()
     variation = (exact.double() - other_exact.double()).abs()
     varies = variation > 0
-    if varies.double().mean() < LEAST_VARYING:
+    if varies.double().mean() < MIN_VARYING:
         return True
-    return bool(variation[varies].median() <= LEAST_VARIATION * error[varies].nanmedian())
+    return bool(variation[varies].median() <= MIN_VARIATION * error[varies].nanmedian())

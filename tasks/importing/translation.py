@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torchscript_text import Unprintable, compile_source, number, result_type
 
 # Numbers of a tensor whose origin is unknown that are written into a document.
-MOST_NUMBERS = 64
+MAX_NUMBERS = 64
 ROUGHLY = 0.01  # relative error up to which outputs agree
 
 
@@ -216,7 +216,7 @@ class Matching:
     @staticmethod
     def numbers(value, name):
         """Returns a tensor as the numbers that it holds. Raises Failure if these are many."""
-        if value.numel() > MOST_NUMBERS or value.dtype not in DTYPES:
+        if value.numel() > MAX_NUMBERS or value.dtype not in DTYPES:
             raise Failure(f"{name} is a constant of {value.numel()} numbers of unknown origin")
         flat = ", ".join(number(v) for v in value.flatten().tolist())
         kind = "float32" if value.is_floating_point() else "int64"

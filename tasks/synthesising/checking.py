@@ -10,10 +10,10 @@ from torchscript_text import runnable
 
 # Largest error of a reference's results, by type, relative to an output's size plus the element's.
 # Results with larger errors say little.
-MOST_OWN_ERROR = {torch.float32: 2.5e-5, torch.float16: 2.5e-3, torch.bfloat16: 5e-3}
-MOST_MOVED_BYTES = 2 << 30  # that one operator reads and writes
+MAX_OWN_ERROR = {torch.float32: 2.5e-5, torch.float16: 2.5e-3, torch.bfloat16: 5e-3}
+MAX_MOVED_BYTES = 2 << 30  # that one operator reads and writes
 # Share of an output's size by which it must vary to say anything.
-LEAST_VARIATION = 1e-3
+MIN_VARIATION = 1e-3
 
 
 def forward_of(reference):
@@ -35,7 +35,7 @@ class Checker:
         self.reference = task.program.reference()
         self.forward = forward_of(self.reference)
 
-    def fit_sizes(self, least_s, most_s):
+    def fit_sizes(self, min_s, max_s):
         """Changes the first size until a call is estimated to take a random time in the range.
 
         Returns the estimated seconds.
@@ -43,7 +43,7 @@ class Checker:
         p = self.program
         first = next(iter(p.timed))
         chooser = random.Random(f"{self.reference}")
-        wanted = least_s * (most_s / least_s) ** chooser.random()
+        wanted = min_s * (max_s / min_s) ** chooser.random()
         for _ in range(8):
             seconds, largest = self.estimate()
             if seconds == 0:
@@ -54,9 +54,9 @@ class Checker:
             p.timed[first] = rounded(p.timed[first] * factor)
         else:
             seconds, largest = self.estimate()
-        if not least_s <= seconds <= most_s:
+        if not min_s <= seconds <= max_s:
             raise Unfit("no size makes it take a time in the range")
-        if self.task.argument_bytes() > MOST_BYTES or largest > MOST_MOVED_BYTES:
+        if self.task.argument_bytes() > MOST_BYTES or largest > MAX_MOVED_BYTES:
             raise Unfit("it needs too much memory")
         return seconds
 
@@ -104,10 +104,10 @@ class Checker:
             if not torch.equal(a, b) or not torch.isfinite(e).all() or not torch.isfinite(a).all():
                 return False
             size = e.square().mean().sqrt()
-            limit = MOST_OWN_ERROR[self.dtype] * (size + e.abs())
+            limit = MAX_OWN_ERROR[self.dtype] * (size + e.abs())
             if not ((a.double() - e).abs() <= limit).all():
                 return False
-            if e.numel() > 1 and e.std() <= LEAST_VARIATION * size:
+            if e.numel() > 1 and e.std() <= MIN_VARIATION * size:
                 return False
         return True
 

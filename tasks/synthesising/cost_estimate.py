@@ -8,7 +8,7 @@ from torch.utils.flop_counter import flop_registry
 # that the smallest kernel takes.
 BYTES_A_SECOND = 2.2e12
 FLOPS_A_SECOND = 4e13  # float32 without TF32
-LEAST_KERNEL_S = 2.5e-6
+MIN_KERNEL_S = 2.5e-6
 
 
 class OperatorCosts(TorchDispatchMode):
@@ -31,7 +31,7 @@ class OperatorCosts(TorchDispatchMode):
         self.largest = max(self.largest, moved)
         count = flop_registry.get(operator.overloadpacket)
         flops = count(*args, **(kwargs or {}), out_val=out) if count else 0
-        self.seconds += max(moved / BYTES_A_SECOND, flops / FLOPS_A_SECOND, LEAST_KERNEL_S)
+        self.seconds += max(moved / BYTES_A_SECOND, flops / FLOPS_A_SECOND, MIN_KERNEL_S)
         return out
 
 

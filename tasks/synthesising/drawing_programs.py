@@ -7,7 +7,7 @@ import network_rules as networks
 import operator_rules as operators
 from program import Program
 
-MOST_DRAWS = 200  # of programs until one has the wanted tier
+MAX_DRAWS = 200  # of programs until one has the wanted tier
 # Heights, widths and depths of the cases that are not timed: their products count.
 SMALL_SIDES = (3, 5, 7, 9, 11, 13)
 
@@ -194,7 +194,7 @@ def draw_program(random):
 
 def draw_program_of(tier, random):
     """Returns the first Program of a tier that is drawn, or None if there is none for long."""
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_DRAWS):
         p = draw_program(random)
         if p is not None and p.tier == tier:
             return p

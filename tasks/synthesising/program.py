@@ -5,7 +5,7 @@ import math
 
 # Sizes of cases that are not timed: odd ones, so that programs which rely on multiples show.
 SMALL_SIZES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-MOST_STATEMENTS_OF_TIER_1 = 5
+MAX_STATEMENTS_OF_TIER_1 = 5
 
 
 def scaled(fan_in):
@@ -128,7 +128,7 @@ class Program:
         convolutions and no pooling.
         """
         is_flat = all(v.rank <= 2 for v in self.values)
-        return 1 if is_flat and len(self.words) <= MOST_STATEMENTS_OF_TIER_1 else 2
+        return 1 if is_flat and len(self.words) <= MAX_STATEMENTS_OF_TIER_1 else 2
 
     def reference(self):
         """Returns the source of the reference."""

@@ -9,7 +9,7 @@ import hashlib
 import torch
 from torchscript_text import runnable
 
-LONGEST_GRAM = 3
+MAX_GRAM = 3
 # Operators that only look at memory in another way.
 VIEWS = {
     "alias", "expand", "expand_as", "flatten", "contiguous", "detach", "permute", "reshape",
@@ -74,11 +74,11 @@ class Structure:
             text = name + "(" + ",".join(sorted(hashes[v] for v in inputs)) + ")"
             made = hashlib.sha256(text.encode()).hexdigest()[:24]
             before = [p for v in inputs for p in paths[v]]
-            for path in {p[-(LONGEST_GRAM - 1) :] for p in before}:
+            for path in {p[-(MAX_GRAM - 1) :] for p in before}:
                 for length in range(len(path) + 1):
                     gram = (*path[len(path) - length :], name)
                     self.grams[gram] = self.grams.get(gram, 0) + 1
-            after = [(*p, name)[-(LONGEST_GRAM - 1) :] for p in before]
+            after = [(*p, name)[-(MAX_GRAM - 1) :] for p in before]
             for output in node.outputs():
                 hashes[output.debugName()] = made
                 paths[output.debugName()] = sorted(set(after))[:8]

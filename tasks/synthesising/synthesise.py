@@ -3,7 +3,7 @@
 Standard input is one JSON object:
     count, seed: how many tasks, and of which random stream.
     workers: the number of processes that draw and check.
-    least_us, most_us: the range of a call's microseconds.
+    min_us, max_us: the range of a call's microseconds.
     device: "cpu" or "cuda:0" to time every task there; "" to go by an estimate for a GPU.
     dtype: the type of floating-point tensors. is_relaxed: whether tasks admit TF32.
     looks_imported: whether references are written as imported modules are.
@@ -64,7 +64,7 @@ def make(number):
         near, close = nearest_given(structure)
         if close >= work["bound"]:
             return {"unfit": "too close to a given task", "nearest": near, "similarity": close}
-        us = 1e6 * checker.fit_sizes(work["least_us"] * 1e-6, work["most_us"] * 1e-6)
+        us = 1e6 * checker.fit_sizes(work["min_us"] * 1e-6, work["max_us"] * 1e-6)
         checker.check_small_cases()
     except Unfit as e:
         return {"unfit": str(e)}
@@ -107,9 +107,9 @@ def fit_to_device(made):
     first = next(iter(sizes))
     for _ in range(4):
         us = made["us"] = microseconds(checker, work["device"])
-        if work["least_us"] <= us <= work["most_us"]:
+        if work["min_us"] <= us <= work["max_us"]:
             return
-        middle = (work["least_us"] * work["most_us"]) ** 0.5
+        middle = (work["min_us"] * work["max_us"]) ** 0.5
         sizes[first] = rounded(sizes[first] * min(max(middle / us, 1 / 64), 16.0))
     raise Unfit("no size makes it take a time in the range")
 

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_answer_bytes = 1U << 20U;
+constexpr std::size_t max_answer_bytes = 1U << 20U;
 constexpr std::chrono::seconds end_limit{60};
 
 child_process start_synthesis(const synthesis_options& options, int theirs) {
@@ -32,8 +32,8 @@ json describe(const synthesis_options& options) {
   return {{"count", options.count},
           {"seed", options.seed},
           {"workers", options.workers},
-          {"least_us", options.least_us},
-          {"most_us", options.most_us},
+          {"min_us", options.min_us},
+          {"max_us", options.max_us},
           {"device", options.device},
           {"bound", options.bound},
           {"dtype", std::string(name_of(options.type))},
@@ -64,7 +64,7 @@ void synthesise_tasks(const synthesis_options& options,
   auto [ours, theirs] = socket_pair();
   child_process drawer = start_synthesis(options, theirs.get());
   theirs.reset();
-  line_connection connection(std::move(ours), "the process that draws tasks", most_answer_bytes);
+  line_connection connection(std::move(ours), "the process that draws tasks", max_answer_bytes);
   connection.send(describe(options).dump());
   connection.end_sending();
   for (std::size_t made = 0; made < options.count;) {

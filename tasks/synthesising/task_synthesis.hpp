@@ -22,8 +22,8 @@ struct synthesis_options {
   std::size_t count = 100;
   std::uint64_t seed = 1;
   std::size_t workers = 1;  // processes that draw and check
-  double least_us = 20;     // of a call
-  double most_us = 5000;
+  double min_us = 20;       // of a call
+  double max_us = 5000;
   std::string device;  // times every task there: cpu or cuda:NUMBER; empty: an estimate for a GPU
   dtype type = dtype::float32;  // of floating-point tensors
   bool is_relaxed = false;      // whether the tasks admit TF32

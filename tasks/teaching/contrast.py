@@ -7,8 +7,8 @@ from cost_estimate import OperatorCosts
 from costs import drawn_factors, program_us
 from reading import call
 
-LEAST_GAIN = 1.05  # by which the document is to be faster than what its prompt shows
-MOST_DIFFERENCES = 4
+MIN_GAIN = 1.05  # by which the document is to be faster than what its prompt shows
+MAX_DIFFERENCES = 4
 
 
 def statement_us(reference, timed):
@@ -41,7 +41,7 @@ def differences(new, old):
             parts.append(f"{launch.name} has blocks of {launch.block} instead of {other.block}")
     for name in sorted({*new.settings} ^ {*old.settings}):
         parts.append(f"{'with' if name in new.settings else 'without'} {name}")
-    return parts[:MOST_DIFFERENCES]
+    return parts[:MAX_DIFFERENCES]
 
 
 def _kernels(variant):
@@ -71,11 +71,11 @@ def contrast(lesson, variants, random):
         scores[v.text] = eager_us / program_us(v.program, calls_us, v.settings, factors)
     fitting.sort(key=lambda v: scores[v.text])
     best = fitting[-1]
-    slower = [v for v in fitting if scores[v.text] * LEAST_GAIN < scores[best.text]]
+    slower = [v for v in fitting if scores[v.text] * MIN_GAIN < scores[best.text]]
     if len(slower) < 2:
         return None
     second = random.choice(slower[1:])
-    slowest = [v for v in slower if scores[v.text] * LEAST_GAIN < scores[second.text]]
+    slowest = [v for v in slower if scores[v.text] * MIN_GAIN < scores[second.text]]
     if not slowest:
         return None
     first = random.choice(slowest)

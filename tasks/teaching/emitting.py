@@ -9,7 +9,7 @@ from domains import ZERO, paired
 from reductions import REDUCTIONS
 from values import Unsupported
 
-MOST_INLINE = 64  # elements of a reduction that every thread may run over
+MAX_INLINE = 64  # elements of a reduction that every thread may run over
 
 
 class NeedsBuffer(Exception):
@@ -335,7 +335,7 @@ class Emitter:
         """Runs over few elements in each thread."""
         x = v.operands[0]
         extents = [x.dims[a].constant for a in v.axes]
-        if None in extents or math.prod(extents) > MOST_INLINE or v.how.startswith("arg"):
+        if None in extents or math.prod(extents) > MAX_INLINE or v.how.startswith("arg"):
             raise NeedsBuffer(v)
 
         def make():

@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 using steady = std::chrono::steady_clock;
 
-constexpr std::size_t most_line_bytes = 16U << 20U;
+constexpr std::size_t max_line_bytes = 16U << 20U;
 constexpr std::chrono::seconds line_limit{300};  // loading torch on a busy machine included
 
 }  // namespace
@@ -33,7 +33,7 @@ void lesson_process::start() {
   // The step that is under way when a run is stopped is finished first.
   constexpr bool ignores_stop_signals = true;
   python_ = start_python(settings_.python, settings_.program, arguments, "the stream's process",
-                         most_line_bytes, ignores_stop_signals);
+                         max_line_bytes, ignores_stop_signals);
 }
 
 lesson lesson_process::next() {

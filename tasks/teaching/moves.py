@@ -8,7 +8,7 @@ from reading import VIEWS
 from strategies import STRATEGIES
 
 BEST_GUESSES = 3
-MOST_STATEMENTS = 64  # whose results a variant may choose to store
+MAX_STATEMENTS = 64  # whose results a variant may choose to store
 # Operators that ATen computes as fast as a kernel that does nothing else; measured on an H100.
 AS_FAST_ALONE = {*ROWS, *SAME, "gelu", "clamp", "pow", "softmax", "log_softmax"}
 # Operators whose result jumps: a quotient that is rounded otherwise gives another step.
@@ -49,7 +49,7 @@ class Moves:
             self.choices.rows = draw.choice([None, None, *STRATEGIES])
         self.choices.unroll = draw.choice([1, 4, 4, 8])
         share = draw.choice([0, 0, 0, 0.3, 1])
-        self.choices.stores = [draw.random() < share for _ in range(MOST_STATEMENTS)]
+        self.choices.stores = [draw.random() < share for _ in range(MAX_STATEMENTS)]
 
 
 def is_worth_kernels(reference):

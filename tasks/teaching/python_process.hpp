@@ -21,6 +21,6 @@ struct python_process {
 python_process start_python(const std::filesystem::path& python,
                             const std::filesystem::path& program,
                             const std::vector<std::string>& arguments, const std::string& name,
-                            std::size_t most_bytes, bool ignores_stop_signals = false);
+                            std::size_t max_bytes, bool ignores_stop_signals = false);
 
 }  // namespace hone

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 PARTS_WANTED = 1056  # blocks that keep a large GPU busy: eight for each of 132 processors
-LEAST_PART = 4096  # elements that are worth a block
-MOST_ADDED = 65536  # elements that a thread may add up in float32
+MIN_PART = 4096  # elements that are worth a block
+MAX_ADDED = 65536  # elements that a thread may add up in float32
 
 
 class ByThread:
@@ -66,7 +66,7 @@ class ByBlock:
 
     def __init__(self, block, length=0):
         self.block = block
-        self.is_exact = length > MOST_ADDED * block
+        self.is_exact = length > MAX_ADDED * block
 
     def begin(self, e):
         if self.is_exact:
@@ -159,7 +159,7 @@ class Rows(NamedTuple):
 
 
 def _by_thread(rows, choices):
-    return ByThread(choices.block, is_alone=choices.is_serial or rows.length > MOST_ADDED)
+    return ByThread(choices.block, is_alone=choices.is_serial or rows.length > MAX_ADDED)
 
 
 def _by_warp(rows, choices):
@@ -173,7 +173,7 @@ def _by_block(rows, choices):
 
 def _by_part(rows, choices):
     parts = 2
-    while parts * rows.count < PARTS_WANTED and rows.length // (2 * parts) >= LEAST_PART:
+    while parts * rows.count < PARTS_WANTED and rows.length // (2 * parts) >= MIN_PART:
         parts *= 2
     return ByPart(choices.row_block or 512, parts)
 
@@ -200,7 +200,7 @@ def _default(rows, choices):
         return "thread" if rows.count >= 65536 or rows.length < 32 else "tile"
     if rows.length <= 512 and rows.count >= 256:
         return "warp"
-    is_split = rows.length >= 16 * LEAST_PART and rows.count < PARTS_WANTED // 4
+    is_split = rows.length >= 16 * MIN_PART and rows.count < PARTS_WANTED // 4
     return "part" if choices.splits and is_split else "block"
 
 

@@ -42,7 +42,7 @@ from structure import Structure  # noqa: E402
 
 IMPORTED_SHARE = 0.5  # of the tasks, which look like imported ones
 VARIANTS_OF_CONTRAST = 5  # that a contrast is chosen from
-MOST_TRIES = 3  # variants that are written for each document that is wanted
+MAX_TRIES = 3  # variants that are written for each document that is wanted
 
 
 def arguments(words=None):
@@ -116,7 +116,7 @@ class Stream:
 
     def _variants(self, lesson, most):
         """Returns the best guess and drawn variants, and not the reference with settings."""
-        drawn = range(BEST_GUESSES, BEST_GUESSES + MOST_TRIES * most)
+        drawn = range(BEST_GUESSES, BEST_GUESSES + MAX_TRIES * most)
         variants, unfit = lesson.variants((0, *drawn), self.options.seed, most)
         if unfit:
             raise Unfit(f"the teacher cannot lower it: {unfit}")

@@ -11,8 +11,8 @@ namespace {
 using nlohmann::json;
 using steady = std::chrono::steady_clock;
 
-constexpr std::size_t most_answer_bytes = 256U << 20U;
-constexpr int most_tries = 2;  // for a task whose process ends
+constexpr std::size_t max_answer_bytes = 256U << 20U;
+constexpr int max_tries = 2;  // for a task whose process ends
 
 json shape_of(const tensor_spec& tensor) {
   json shape = json::array();
@@ -71,7 +71,7 @@ class no_answer : public std::runtime_error {
 teacher::lesson teacher::ask(const std::string& request) {
   if (!python_.process.running())
     python_ = start_python(settings_.python, settings_.program, {}, "the teacher's process",
-                           most_answer_bytes);
+                           max_answer_bytes);
   python_.connection.send(request + "\n");
   const auto line = python_.connection.read_line(steady::now() + settings_.answer_limit);
   if (!line)
@@ -95,7 +95,7 @@ teacher::lesson teacher::write(const task& t, std::string_view device_kind, std:
       return ask(request_for(describe(t, device_kind)));
     } catch (const std::exception& e) {
       python_.process.kill();
-      const bool is_given_up = tries == most_tries || dynamic_cast<const no_answer*>(&e) != nullptr;
+      const bool is_given_up = tries == max_tries || dynamic_cast<const no_answer*>(&e) != nullptr;
       if (!is_given_up) continue;
       failed_[t.id] = std::string("the teacher failed: ") + e.what();
     }

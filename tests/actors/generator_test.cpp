@@ -20,7 +20,7 @@ using namespace testing_support;
 using testing::ElementsAre;
 
 // Letters of a prompt that leave room for a whole answer of the echo.
-constexpr std::size_t longest_prompt = 64;
+constexpr std::size_t max_prompt = 64;
 
 // A sampler that writes its version and the prompt, and finishes one prompt per step.
 class echo final : public completion_sampler {
@@ -34,7 +34,7 @@ class echo final : public completion_sampler {
     version_ = version;
   }
   void submit(const prompt& asked) override {
-    if (asked.room == answer_room::whole && asked.text.size() > longest_prompt)
+    if (asked.room == answer_room::whole && asked.text.size() > max_prompt)
       throw policy_error("a prompt of " + std::to_string(asked.text.size()) +
                          " letters is too long");
     waiting_.push_back(asked);
@@ -164,7 +164,7 @@ TEST_F(GeneratorActor, LeavesOutTheWorstExemplarsIfAnAnswerWouldNotFit) {
   EXPECT_TRUE(take([made = draw.finish()](draw_atom) { return made; }));
   const auto group = take_group();
   const std::string prompt(view(group->getPrompt()));
-  EXPECT_LE(prompt.size(), longest_prompt);
+  EXPECT_LE(prompt.size(), max_prompt);
   EXPECT_THAT(prompt, testing::HasSubstr("program 1"));
   EXPECT_THAT(prompt, testing::Not(testing::HasSubstr("program 0")));
   ASSERT_EQ(group->getDraw().getExemplars().size(), 1U) << "omitted programs are not listed";
@@ -188,7 +188,7 @@ TEST_F(GeneratorActor, LeavesOutAnAttemptThatDoesNotFit) {
     const std::string prompt(view(group->getPrompt()));
     EXPECT_EQ(prompt.find("ppp") != std::string::npos, letters == 10);
     EXPECT_EQ(group->getDraw().hasAttempt(), letters == 10);
-    EXPECT_LE(prompt.size(), longest_prompt);
+    EXPECT_LE(prompt.size(), max_prompt);
   }
 }
 

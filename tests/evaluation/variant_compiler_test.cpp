@@ -94,8 +94,8 @@ std::string copied(const std::string& kernel, const std::string& helper, const s
          (reversed ? function + entry + unused : unused + function + entry) +
          "```\n```python\ndef forward(x: Tensor) -> Tensor:\n    " + result +
          " = torch.empty_like(x)\n    launch(\"" + kernel + "\", [(x.size(0) + " + threads +
-         " - 1) // " + threads + "], [" + threads + "], x, " + result + ", x.size(0))\n    return " +
-         result + "\n```\n";
+         " - 1) // " + threads + "], [" + threads + "], x, " + result +
+         ", x.size(0))\n    return " + result + "\n```\n";
 }
 
 TEST_F(VariantCompiler, CopiesHaveTheSameProgramWhateverTheirNames) {
@@ -106,7 +106,8 @@ TEST_F(VariantCompiler, CopiesHaveTheSameProgramWhateverTheirNames) {
   for (const auto& type : {gpu_type("sm_90a"), cpu.finish()}) {
     const auto program_of = [&](const std::string& text) {
       const auto made = compiler_.compile(
-          *make_compile_job(*make_variant(halve().id, text), view(type->getName())), halve(), *type);
+          *make_compile_job(*make_variant(halve().id, text), view(type->getName())), halve(),
+          *type);
       if (!made) throw std::runtime_error(made.error().message);
       return program_id((*made)->getProgramId());
     };

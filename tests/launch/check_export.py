@@ -284,7 +284,7 @@ def numerics_are_the_variants(calls):
 
 def kinds_are_bounded(calls):
     """Makes a new kind when there are as many as may be known."""
-    calls.exported._hone_variants[calls.module].most_kinds = 1
+    calls.exported._hone_variants[calls.module].max_kinds = 1
     calls.exported.ModelNew.any_shape = True
     right = calls.checked()
     calls.exported.ModelNew.any_shape = False

@@ -370,11 +370,11 @@ TEST_F(ImportedModules, ReferencesDoNotModifyTheirArguments) {
 TEST_F(ImportedModules, TheJudgeRunsImportedTasks) {
   std::vector<std::string> arguments = {"task", "check"};
   for (const char* name :
-       {"best_marks",    "causal_attention", "exact_numbers",   "gru_encoder",     "in_place",
-        "initial_state", "label_loss",       "listed_weights",  "two_node_kinds",  "loose_tensors",   "masked_mean",
-        "named_outputs", "ordered_inputs",   "padded_words",    "drawn_scalars",   "exact_inputs",
-        "distances_in",  "random_scale",     "rows_and_labels", "spectral_layers", "triangular",
-        "tuple_out",     "weight_norm"}) {
+       {"best_marks",    "causal_attention", "exact_numbers",  "gru_encoder",     "in_place",
+        "initial_state", "label_loss",       "listed_weights", "two_node_kinds",  "loose_tensors",
+        "masked_mean",   "named_outputs",    "ordered_inputs", "padded_words",    "drawn_scalars",
+        "exact_inputs",  "distances_in",     "random_scale",   "rows_and_labels", "spectral_layers",
+        "triangular",    "tuple_out",        "weight_norm"}) {
     arguments.push_back(file(name));
   }
   const auto checked = run_hone(arguments);

@@ -91,7 +91,8 @@ TEST_F(ByteRelay, EndsWithTheConnectionAfterItsLastBytes) {
   far_->shut_down();
   std::string received(5, ' ');
   std::size_t count = 0;
-  for (ssize_t n = 1; n > 0 && count < received.size(); count += n > 0 ? static_cast<std::size_t>(n) : 0)
+  for (ssize_t n = 1;
+       n > 0 && count<received.size(); count += n> 0 ? static_cast<std::size_t>(n) : 0)
     n = read(client_.get(), received.data() + count, received.size() - count);
   EXPECT_EQ(received.substr(0, count), "last");
 }

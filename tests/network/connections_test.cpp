@@ -39,12 +39,12 @@ preface says(const std::string& name, const std::string& purpose = join_purpose,
 // A head that keeps what was let in, and what was said of the rest.
 class head {
  public:
-  explicit head(const std::filesystem::path& identity = {}, std::size_t most_waiting = 512,
+  explicit head(const std::filesystem::path& identity = {}, std::size_t max_waiting = 512,
                 milliseconds patience = milliseconds(3000)) {
     acceptor_options o;
     o.listen = parse_address("127.0.0.1:0", true);
     o.identity = identity;
-    o.most_waiting = most_waiting;
+    o.max_waiting = max_waiting;
     o.patience = patience;
     o.find_problem = [](const preface& p) {
       return find_version_problem(p.versions, {{"schema", schema}});

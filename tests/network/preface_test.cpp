@@ -33,7 +33,7 @@ TEST(Preface, IsReadOnlyAsAWhole) {
 TEST(Preface, CannotBeginWithOtherBytes) {
   for (const char* text : {"h0ne", "hone 2\n", "GET ", "\x16\x03\x01"})
     EXPECT_FALSE(may_begin_preface(text)) << text;
-  EXPECT_FALSE(may_begin_preface("hone 1\n" + std::string(longest_preface, 'a')));
+  EXPECT_FALSE(may_begin_preface("hone 1\n" + std::string(max_preface, 'a')));
 }
 
 TEST(Preface, HasANameThatIsSafeToPrint) {

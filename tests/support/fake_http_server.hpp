@@ -41,7 +41,7 @@ class fake_http_server {
 
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/v1"; }
   int requests() const { return requests_; }
-  int most_at_once() const { return most_at_once_; }
+  int max_at_once() const { return max_at_once_; }
   // From now on, nobody listens here.
   void stop() {
     if (stopped_.exchange(true)) return;
@@ -83,7 +83,7 @@ class fake_http_server {
     if (is_whole(request)) {
       ++requests_;
       const int now = ++at_once_;
-      for (int most = most_at_once_; now > most && !most_at_once_.compare_exchange_weak(most, now);)
+      for (int most = max_at_once_; now > most && !max_at_once_.compare_exchange_weak(most, now);)
         ;
       const std::string bytes = answer_(request);
       --at_once_;
@@ -113,7 +113,7 @@ class fake_http_server {
   std::atomic<bool> stopped_ = false;
   std::atomic<int> requests_ = 0;
   std::atomic<int> at_once_ = 0;
-  std::atomic<int> most_at_once_ = 0;
+  std::atomic<int> max_at_once_ = 0;
   std::thread acceptor_;
   std::mutex lock_;
   std::vector<std::thread> connections_;

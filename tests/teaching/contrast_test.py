@@ -5,7 +5,7 @@ import unittest
 
 from stream_test import CHAIN, SECTIONS, described, line
 
-from contrast import LEAST_GAIN  # isort: skip
+from contrast import MIN_GAIN  # isort: skip
 from costs import FACTORS, Launch, drawn_factors, launch_us, program_us  # isort: skip
 from lesson import Lesson  # isort: skip
 
@@ -23,7 +23,7 @@ class Contrasts(unittest.TestCase):
         for one in self.lessons:
             self.assertEqual(one["documents"], [])
             first, second = one["contrast"]["shown"]
-            self.assertLess(LEAST_GAIN * first["estimate"], second["estimate"])
+            self.assertLess(MIN_GAIN * first["estimate"], second["estimate"])
             shown = {s["document"].split(SECTIONS[2])[1] for s in (first, second)}
             self.assertFalse(one["contrast"]["document"].split(SECTIONS[2])[1] in shown)
 

@@ -131,7 +131,7 @@ class Pages(unittest.TestCase):
         if not folder:
             return
         height = self.browser.execute_script("return document.documentElement.scrollHeight")
-        self.look(self.browser, width, scheme, min(height, 4000))
+        self.look(self.browser, width, scheme, min(height, 1600))
         self.browser.save_screenshot(f"{folder}/{name}-{width}-{scheme}.png")
         self.look(self.browser, width, scheme)
 

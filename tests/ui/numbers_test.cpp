@@ -41,6 +41,9 @@ TEST(NumbersTest, UnitsFollowTheSize) {
   EXPECT_EQ(duration_text(999.6), "1.00 ms");
   EXPECT_EQ(duration_text(1633), "1.63 ms");
   EXPECT_EQ(duration_text(2.5e6), "2.50 s");
+  EXPECT_EQ(duration_text(119e6), "119 s");
+  EXPECT_EQ(duration_text(600e6), "10.0 min");
+  EXPECT_EQ(duration_text(8038e6), "2.23 h");
   EXPECT_EQ(percent_text(0.583), "58.3 %");
   EXPECT_EQ(count_text(0), "0");
   EXPECT_EQ(count_text(1551), "1,551");

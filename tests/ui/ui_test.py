@@ -155,6 +155,42 @@ class Viewer(unittest.TestCase):
         )
         status, headers, _ = self.get(f"/find?q={listed['variant'][:10]}")
         self.assertEqual((status, headers["Location"]), (303, f"/variant/{listed['variant']}"))
+        # A part of one task's name, spaces as forms send them, a group's id.
+        status, headers, _ = self.get("/find?q=+oftma+")
+        self.assertEqual((status, headers["Location"]), (303, "/task/softmax"))
+        _, _, text = self.get(f"/variant/{listed['variant']}")
+        group = re.search(r'href="/group/([0-9a-f]{32})"', text).group(1)
+        status, headers, _ = self.get(f"/find?q={group[:14]}")
+        self.assertEqual((status, headers["Location"]), (303, f"/group/{group}"))
+        self.page(f"/group/{group[:14]}")
+        # A part of several names lists them; nothing is an error that says what to give.
+        listing = self.page("/find?q=a")
+        targets = {link.get("href") for link in listing.iter("a")}
+        self.assertLessEqual({"/task/softmax", "/task/layer_norm"}, targets)
+        for nothing in ["/find?q=", "/find?q=no+such+task"]:
+            self.assertEqual(self.get(nothing)[0], 404)
+
+    def test_any_two_variants_are_compared(self):
+        first, second = (
+            json.loads(line)["variant"]
+            for line in hone(
+                "pool", "ls", "--json", "--limit", 2, "--pool", self.run_folder
+            ).splitlines()[:2]
+        )
+        status, headers, _ = self.get(f"/compare?before={first[:12]}&after={second}")
+        self.assertEqual((status, headers["Location"]), (303, f"/diff/{first[:12]}/{second}"))
+        for before, after in [(first, second), ("reference", first), (first, "reference")]:
+            self.page(f"/diff/{before}/{after}")
+
+    def test_filters_that_mean_nothing_are_refused(self):
+        for target in ["/failures?outcome=foo", "/task/softmax?outcome=foo", "/tasks?sort=foo"]:
+            status, _, text = self.get(target)
+            self.assertEqual(status, 404, target)
+            self.assertIn("foo", text)
+        for target in ["/find?q=%00", "/variant/%00", "/task/a%0a", "/task/softmax?on=%07"]:
+            self.assertEqual(self.get(target)[0], 400, target)
+        # Rows after the last are the last page's.
+        self.assertIn("/variant/", self.get("/task/softmax?from=9999")[2])
 
     def test_what_the_run_lacks_is_named_as_text(self):
         wanted = urllib.parse.quote(HOSTILE)
@@ -176,9 +212,9 @@ class Viewer(unittest.TestCase):
             self.assertNotIn("\u202e", text)
             well_formed(text)
         for target in [
-            "/task/softmax?from=99999999999999999999&version=x&outcome=%00",
-            "/tasks?sort=__proto__&from=-1&on=nowhere",
-            "/failures?outcome=<b>",
+            "/task/softmax?from=99999999999999999999&version=x&outcome=",
+            "/tasks?from=-1&on=nowhere",
+            "/failures?from=<b>",
         ]:
             self.page(target)
         status, _, text = self.get("/api/nothing")

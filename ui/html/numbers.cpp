@@ -47,7 +47,11 @@ std::string duration_text(double microseconds) {
   if (!std::isfinite(microseconds)) return "-";
   if (size < 999.5) return number_text(microseconds) + " µs";
   if (size < 999.5e3) return number_text(microseconds / 1e3) + " ms";
-  return number_text(microseconds / 1e6) + " s";
+  constexpr double minute = 60e6;
+  constexpr double hour = 60 * minute;
+  if (size < 2 * minute) return number_text(microseconds / 1e6) + " s";
+  if (size < 2 * hour) return number_text(microseconds / minute) + " min";
+  return number_text(microseconds / hour) + " h";
 }
 
 std::string percent_text(double share) {

@@ -32,8 +32,8 @@ double number_of(const ordered_json& of, const std::string& name) {
   return value.is_number() ? value.get<double>() : 0;
 }
 std::string count_of(const ordered_json& of, const std::string& name) {
-  const ordered_json& value = member(of, name);
-  return value.is_number_unsigned() ? count_text(value.get<std::uint64_t>()) : "0";
+  constexpr double max_count = 1e15;
+  return count_text(static_cast<std::uint64_t>(std::clamp(number_of(of, name), 0.0, max_count)));
 }
 
 // Reads the newest rows of a run's history, which its head writes every ten seconds.
@@ -72,7 +72,8 @@ std::vector<plots::lane_row> grouped(const lane_map& lanes) {
   constexpr double outlying = 0.25;  // of the time
   constexpr std::size_t max_outliers = 12;
   std::map<std::string, std::vector<const lane_map::value_type*>> groups;
-  for (const auto& lane : lanes) groups[lane.first.substr(0, lane.first.find(' '))].push_back(&lane);
+  for (const auto& lane : lanes)
+    groups[lane.first.substr(0, lane.first.find(' '))].push_back(&lane);
   std::vector<plots::lane_row> made;
   std::vector<std::pair<double, const lane_map::value_type*>> outliers;
   for (const auto& [kind, members] : groups) {
@@ -144,10 +145,10 @@ element devices_table(const std::deque<ordered_json>& rows) {
   for (const auto& [mhz, name] : sorted) {
     const ordered_json& last = member(member(rows.back(), "devices"), name);
     const double celsius = number_of(last, "temperature_c");
-    table.push_back({{name, number_text(mhz), number_text(number_of(last, "clock_mhz")),
-                      celsius > 0 ? number_text(celsius) : "-",
-                      mhz < slow * typical ? "slower than most" : ""},
-                     std::nullopt});
+    table.push_back(
+        {{name, number_text(mhz), number_text(number_of(last, "clock_mhz")),
+          celsius > 0 ? number_text(celsius) : "-", mhz < slow * typical ? "slower than most" : ""},
+         std::nullopt});
   }
   return plots::wide_table({"benchmarker", "clock, MHz", "now", "Celsius", "note"}, table);
 }

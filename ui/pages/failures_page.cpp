@@ -25,7 +25,7 @@ struct failed {
 }  // namespace
 
 page failures_page(const snapshot& of, const page_request& request) {
-  const std::string outcome = request.value("outcome");
+  const std::string outcome = request.outcome();
   std::map<std::pair<Outcome, std::uint32_t>, failed> reasons;
   std::map<Outcome, std::uint64_t> by_outcome;
   std::uint64_t all = 0;
@@ -66,7 +66,8 @@ page failures_page(const snapshot& of, const page_request& request) {
   body.add({"p",
             {{"class", "note"}},
             {html::text("Numbers and names in messages are left out, so that messages of one cause "
-                        "are counted together.")}});
+                        "are counted together. Each variant is evaluated once, however often it is "
+                        "written; documents of the corpus are included.")}});
   body.add(parts::outcomes({"this run", of.pool, of.results, of.numbers, of.curve, true}));
   return {"Failures", std::move(body)};
 }

@@ -52,7 +52,7 @@ element answers_table(const std::vector<answer>& answers,
     const auto rollout = group.getRollouts()[one.index];
     const variant_id id(rollout.getVariantId());
     rows.push_back(
-        {{std::to_string(one.index + 1), short_id(id),
+        {{short_id(id), std::to_string(one.index + 1),
           one.evaluation ? std::string(name_of((*one.evaluation)->getOutcome())) : "not judged",
           one.score() > 0 ? speedup_text(one.score()) : "-",
           count_text(rollout.getLogProbabilities().size()), parts::mean_log_text(rollout),
@@ -60,7 +60,7 @@ element answers_table(const std::vector<answer>& answers,
          parts::variant_link(id)});
   }
   return plots::wide_table(
-      {"answer", "variant", "outcome", "speed-up", "tokens", "mean log-probability", "truncated"},
+      {"variant", "answer", "outcome", "speed-up", "tokens", "mean log-probability", "truncated"},
       rows, 3);
 }
 

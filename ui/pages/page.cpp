@@ -14,6 +14,18 @@ std::size_t page_request::number(const std::string& key, std::size_t otherwise,
   return parsed ? std::min(*parsed, most) : otherwise;
 }
 
+std::size_t page_request::first_row(std::size_t count, std::size_t per_page) const {
+  const std::size_t last = count == 0 ? 0 : (count - 1) / per_page * per_page;
+  return number("from", 0, last);
+}
+
+std::string page_request::outcome() const {
+  std::string wanted = value("outcome");
+  if (!wanted.empty() && !outcome_named(wanted))
+    throw not_found("there is no outcome '" + wanted + "'");
+  return wanted;
+}
+
 html::url page_request::with(html::url_prefix path, const std::string& key,
                              const std::string& value) const {
   html::url made(path);
@@ -47,14 +59,21 @@ html::element choices(std::string_view title, const page_request& request, html:
   return made;
 }
 
-html::element next_page(const page_request& request, html::url_prefix path, std::size_t next,
-                        std::size_t count, std::string_view what) {
-  if (next >= count) return {};
-  return {
-      "p",
-      {},
-      {html::element("a", {html::href(request.with(path, "from", std::to_string(next)))},
-                     {html::text("The next of " + count_text(count) + " " + std::string(what))})}};
+html::element page_links(const page_request& request, html::url_prefix path, const shown_rows& rows,
+                         std::string_view what) {
+  const auto link = [&](std::size_t from, const std::string& shown) {
+    return html::element(
+        "a", {html::href(request.with(path, "from", from > 0 ? std::to_string(from) : ""))},
+        {html::text(shown)});
+  };
+  const std::string all = " of " + count_text(rows.count) + " " + std::string(what);
+  html::element made("p", {}, {});
+  if (rows.from > 0)
+    made.add(link(rows.from - std::min(rows.from, rows.per_page), "The previous" + all));
+  if (rows.from > 0 && rows.from + rows.per_page < rows.count) made.add(html::text(" · "));
+  if (rows.from + rows.per_page < rows.count)
+    made.add(link(rows.from + rows.per_page, "The next" + all));
+  return made;
 }
 
 std::uint32_t place_named(const catalogue& rows, const std::string& task, const std::string& on) {
@@ -78,12 +97,14 @@ record<schema::Variant> variant_named(const pool_inspector& pool, const std::str
   throw not_found("the variant '" + prefix + "' is gone");
 }
 
-record<schema::RolloutGroup> group_named(const pool_inspector& pool, const std::string& id) {
-  const auto halves = parse_hex_id(id);
-  if (!halves) throw not_found("'" + id + "' is not the id of a group");
-  const auto found = pool.group(group_id{(*halves)[0], (*halves)[1]});
-  if (!found) throw not_found("the pool has no group " + id);
-  return *found;
+record<schema::RolloutGroup> group_named(const pool_inspector& pool, const std::string& prefix) {
+  try {
+    const auto found = pool.group(pool.find_group(prefix));
+    if (found) return *found;
+  } catch (const pool_error& e) {
+    throw not_found(e.what());
+  }
+  throw not_found("the group '" + prefix + "' is gone");
 }
 
 }  // namespace hone

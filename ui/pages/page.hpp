@@ -26,6 +26,10 @@ struct page_request {
   }
   // Returns a number of the query, from 0 to `most`; `otherwise` if it has none.
   std::size_t number(const std::string& key, std::size_t otherwise, std::size_t most) const;
+  // Returns the first row of the page that `from` names, of `count` rows.
+  std::size_t first_row(std::size_t count, std::size_t per_page) const;
+  // Returns the name of an outcome that the query has, or nothing. Throws not_found for others.
+  std::string outcome() const;
   // Returns this request's address with one value of the query replaced; an empty one is left out.
   // Other values are kept if they are not empty, except `from`, the first row of a page.
   html::url with(html::url_prefix path, const std::string& key, const std::string& value) const;
@@ -52,9 +56,15 @@ choice counted_choice(Outcome outcome, std::uint64_t count);
 html::element choices(std::string_view title, const page_request& request, html::url_prefix path,
                       const std::string& key, const std::string& chosen,
                       const std::vector<choice>& all);
-// Returns a link to the rows from `next` on, or nothing if there are only `count` rows.
-html::element next_page(const page_request& request, html::url_prefix path, std::size_t next,
-                        std::size_t count, std::string_view what);
+// The rows that a page shows, of `count`.
+struct shown_rows {
+  std::size_t from = 0;
+  std::size_t per_page = 0;
+  std::size_t count = 0;
+};
+// Returns links to the rows before and after, as far as there are any.
+html::element page_links(const page_request& request, html::url_prefix path, const shown_rows& rows,
+                         std::string_view what);
 
 // Make a page, or its data as JSON. All throw not_found and pool_error. Each page shows numbers of
 // run_results, of the catalogue, or of records, and computes none that the commands do not.
@@ -65,6 +75,9 @@ page variant_page(const snapshot& of, const page_request& request);
 page group_page(const snapshot& of, const page_request& request);
 page diff_page(const snapshot& of, const page_request& request);
 page failures_page(const snapshot& of, const page_request& request);
+// Lists what a text may mean: tasks whose names contain it, a variant, a group. Of a single one,
+// returns its address in `target`.
+page find_page(const snapshot& of, const std::string& text, std::string& target);
 page cluster_page(const std::filesystem::path& run, const page_request& request);
 
 nlohmann::ordered_json api_answer(const snapshot& of, const page_request& request,
@@ -75,7 +88,7 @@ nlohmann::ordered_json api_answer(const snapshot& of, const page_request& reques
 std::uint32_t place_named(const catalogue& rows, const std::string& task, const std::string& on);
 // Returns the variant whose id begins so. Throws not_found.
 record<schema::Variant> variant_named(const pool_inspector& pool, const std::string& prefix);
-// Returns the group of an id. Throws not_found.
-record<schema::RolloutGroup> group_named(const pool_inspector& pool, const std::string& id);
+// Returns the group whose id begins so. Throws not_found.
+record<schema::RolloutGroup> group_named(const pool_inspector& pool, const std::string& prefix);
 
 }  // namespace hone

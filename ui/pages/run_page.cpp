@@ -51,6 +51,7 @@ page run_page(const snapshot& of, const page_request& /*request*/, std::string_v
   body.add(parts::summary(run, state));
   body.add(parts::learning({run}));
   body.add(parts::outcomes(run));
+  body.add(parts::sources(run));
   body.add(parts::speedups(run, max_gains));
   body.add(parts::compared(run));
   body.add(parts::held_out(run));

@@ -40,7 +40,7 @@ std::string name_of_origin(const catalogue::row& row) {
 // The rows of a place that a request's filters leave.
 std::vector<const catalogue::row*> chosen_rows(const catalogue& all, std::uint32_t place,
                                                const page_request& request) {
-  const std::string outcome = request.value("outcome");
+  const std::string outcome = request.outcome();
   const std::string version = request.value("version");
   std::vector<const catalogue::row*> rows;
   for (const catalogue::row& row : all.rows_of(place)) {
@@ -65,7 +65,7 @@ element rows_table(const catalogue& all, std::vector<const catalogue::row*> rows
   std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
     return a->deciding != b->deciding ? a->deciding > b->deciding : a->outcome < b->outcome;
   });
-  const std::size_t from = request.number("from", 0, rows.size());
+  const std::size_t from = request.first_row(rows.size(), rows_per_page);
   std::vector<plots::table_row> table;
   for (std::size_t i = from; i < std::min(rows.size(), from + rows_per_page); ++i) {
     const catalogue::row& row = *rows[i];
@@ -81,7 +81,7 @@ element rows_table(const catalogue& all, std::vector<const catalogue::row*> rows
   element made;
   made.add(plots::wide_table(
       {"variant", "outcome", "origin", "message", "speed-up", "measured", "version"}, table, 4));
-  made.add(next_page(request, "/task", from + rows_per_page, rows.size(), "variants"));
+  made.add(page_links(request, "/task", {from, rows_per_page, rows.size()}, "variants"));
   return made;
 }
 

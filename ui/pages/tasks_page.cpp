@@ -54,7 +54,8 @@ void sort_lines(std::vector<task_line>& lines, const std::string& by) {
       {"tried", [](const task_line& l) { return -static_cast<double>(l.row->tried); }},
       {"ok", [](const task_line& l) { return -share_ok(*l.row); }}};
   const auto key = keys.find(by);
-  if (key == keys.end()) return;  // by name, as the catalogue is
+  if (by == "name") return;  // the catalogue's order
+  if (key == keys.end()) throw not_found("tasks are not sorted by '" + by + "'");
   std::stable_sort(lines.begin(), lines.end(), [&](const task_line& a, const task_line& b) {
     return key->second(a) < key->second(b);
   });
@@ -89,7 +90,7 @@ element line_element(const snapshot& of, const task_line& line) {
   }
   row.add(cell(over.empty() ? "-" : over));
   row.add(number_cell(count_text(line.row->tried)));
-  row.add(number_cell(percent_text(share_ok(*line.row))));
+  row.add(number_cell(count_text(line.row->ok) + " (" + percent_text(share_ok(*line.row)) + ")"));
   row.add({"td", {}, {plots::sparkline("Best so far", line.best_so_far)}});
   std::string marks = has_best           ? parts::origin_of(*line.row)
                       : line.row->ok > 0 ? "not timed"
@@ -113,7 +114,7 @@ page tasks_page(const snapshot& of, const page_request& request) {
   std::vector<task_line> lines = lines_of(of, request.value("on"));
   const std::string sort = request.value("sort").empty() ? "gain" : request.value("sort");
   sort_lines(lines, sort);
-  const std::size_t from = request.number("from", 0, lines.size());
+  const std::size_t from = request.first_row(lines.size(), rows_per_page);
   element body;
   if (of.results.device_types.size() > 1) {
     std::vector<choice> types = {{"", "all"}};
@@ -132,7 +133,12 @@ page tasks_page(const snapshot& of, const page_request& request) {
   body.add(plots::scrollable(
       element("table", {}, {element("thead", {}, {std::move(head)}), std::move(content)}),
       "Tasks"));
-  body.add(next_page(request, "/tasks", from + rows_per_page, lines.size(), "tasks"));
+  body.add(page_links(request, "/tasks", {from, rows_per_page, lines.size()}, "tasks"));
+  body.add({"p",
+            {{"class", "note"}},
+            {html::text("Tried: documents of the corpus and variants of the policy, without those "
+                        "that are no program. Best over time: by a variant's median; which variant "
+                        "is the best, its measurements after the first decide.")}});
   if (lines.empty()) body.add(parts::paragraph("No variant was judged yet."));
   return {"Tasks", std::move(body)};
 }

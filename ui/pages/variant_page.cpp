@@ -78,8 +78,9 @@ element cases_table(const schema::Measurement::Reader& m) {
 
 std::string command_for(const schema::Evaluation::Reader& e, const std::string& task) {
   return "hone pool show --pool RUN " + short_id(variant_id(e.getVariantId())) +
-         "   # its document; then\nhone eval --seed " + std::to_string(e.getVerdict().getSeed()) +
-         " " + task + " document.md";
+         "   # its document; then\nhone eval " +
+         (e.hasVerdict() ? "--seed " + std::to_string(e.getVerdict().getSeed()) + " " : "") + task +
+         " document.md";
 }
 
 element evaluation_section(const schema::Evaluation::Reader& e, const std::string& task) {
@@ -96,7 +97,13 @@ element evaluation_section(const schema::Evaluation::Reader& e, const std::strin
     content.push_back(cases_table(measurement_of_score(e)));
     content.push_back(kernels_table(measurement_of_score(e)));
   }
+  const element command("pre", {}, {html::text(command_for(e, task))});
   const auto verdict = e.getVerdict();
+  if (!e.hasVerdict()) {
+    content.push_back(parts::folded(
+        "How to repeat it", {parts::paragraph("It ended before it was verified."), command}));
+    return parts::section(text(e.getDeviceType()) + scope, std::move(content));
+  }
   content.push_back(parts::folded(
       "How it was verified",
       {parts::paragraph(std::to_string(verdict.getRounds()) +
@@ -107,7 +114,7 @@ element evaluation_section(const schema::Evaluation::Reader& e, const std::strin
                         duration_text(verdict.getVerifyMs() * 1e3) + ", compiled in " +
                         duration_text(e.getCompileMs() * 1e3) + ", by judge version " +
                         std::to_string(e.getJudgeVersion()) + "."),
-       element("pre", {}, {html::text(command_for(e, task))})}));
+       command}));
   return parts::section(text(e.getDeviceType()) + scope, std::move(content));
 }
 
@@ -129,6 +136,12 @@ std::vector<relative> relatives_of(const snapshot& of, const variant_id& id) {
     all.push_back({d.variant, "of a prompt that showed it"});
   }
   return all;
+}
+
+// Returns the outcome of a variant that only a comparison has judged.
+std::string outcome_in_comparison(const snapshot& of, const variant_id& id) {
+  const auto all = of.pool.evaluations_of(id);
+  return all.empty() ? "-" : std::string(name_of(all.back()->getOutcome())) + " (comparison)";
 }
 
 element lineage_section(const snapshot& of, const variant_id& id) {
@@ -154,7 +167,8 @@ element lineage_section(const snapshot& of, const variant_id& id) {
   for (const relative& one : relatives) {
     const auto* row = rows.at(one.id);
     table.push_back(
-        {{short_id(one.id), one.kind, row != nullptr ? std::string(name_of(row->outcome)) : "-",
+        {{short_id(one.id), one.kind,
+          row != nullptr ? std::string(name_of(row->outcome)) : outcome_in_comparison(of, one.id),
           row != nullptr && row->speedup > 0 ? speedup_text(row->speedup) : "-"},
          parts::variant_link(one.id)});
   }
@@ -226,6 +240,12 @@ page variant_page(const snapshot& of, const page_request& request) {
                {html::text("Diff to the fastest exemplar shown")}});
   }
   body.add(std::move(links));
+  body.add({"form",
+            {html::action(html::url("/compare"))},
+            {element("label", {{"for", "with"}}, {html::text("Compare with the variant ")}),
+             element("input", {{"id", "with"}, {"name", "before"}, {"maxlength", "40"}}),
+             element("input", {{"type", "hidden"}, {"name", "after"}, {"value", to_string(id)}}),
+             element("button", {{"type", "submit"}}, {html::text("Compare")})}});
   if (!from.sentence.empty()) body.add(parts::paragraph(from.sentence));
   if (v->getProblem().size() > 0) {
     body.add(parts::paragraph("The document is no program:"));
@@ -238,7 +258,7 @@ page variant_page(const snapshot& of, const page_request& request) {
     body.add(parts::section("Code", {parts::code_of(*v, "v", max_code_lines, message)}));
   if (!from.prose.empty())
     body.add(
-        parts::section("Analysis and design as the policy wrote them", {parts::prose(from.prose)}));
+        parts::section("Analysis and design of its first document", {parts::prose(from.prose)}));
   body.add(lineage_section(of, id));
   body.add(rollouts_section(of, id));
   return {"Variant " + short_id(id) + " of " + task, std::move(body)};

@@ -1,6 +1,7 @@
 #include "ui/parts/run_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -86,6 +87,10 @@ element summary(const run_view& run, std::string_view state) {
   if (run.numbers.contains("comparison"))
     made.add(paragraph("Mean speed-up, where a sample that is not ok counts as 0.25x: " +
                        comparison_sentence(run.numbers["comparison"]) + "."));
+  if (run.numbers.contains("held_out"))
+    made.add(paragraph(
+        "Held-out tasks: " + percent_text(run.numbers["held_out"].back()["sampled"]["ok"]) +
+        " of the last policy's samples are ok."));
   const bool is_simulated =
       std::any_of(run.results.device_types.begin(), run.results.device_types.end(),
                   [](const auto& type) { return device_kind_of(type) == "simulated"; });
@@ -122,7 +127,9 @@ element learning(const std::vector<run_view>& runs) {
                                            "version of the policy"),
                      "Mean over tasks of the log speed-up of the samples that each version wrote; "
                      "a sample that "
-                     "is not ok counts as 0.25x. The band is a 95 % interval over tasks.")});
+                     "is not ok counts as 0.25x. The band is a 95 % interval over tasks. The "
+                     "versions drew different tasks and prompts, so a comparison says more about "
+                     "two of them.")});
 }
 
 element outcomes(const run_view& run) {
@@ -189,6 +196,7 @@ element speedups(const run_view& run, std::size_t max_rows) {
                       range_text(score), count_text(row->tried), count_text(row->ok),
                       origin_of(*row), short_id(variant_id(e.getVariantId()))},
                      link_to(run, where)});
+    if (run.has_links) table.back().links.emplace(8, variant_link(variant_id(e.getVariantId())));
   }
   std::size_t unsolved = 0;
   for (const auto& [where, row] : run.results.tasks) unsolved += row.best ? 0 : 1;
@@ -196,7 +204,8 @@ element speedups(const run_view& run, std::size_t max_rows) {
   parts.push_back(plots::figure(
       plots::speedups_by_task("Speed-up of the best variant of each task", rows),
       "The large mark is the median over the variant's measurements, a small dot one measurement, "
-      "a tick a baseline; 1x is PyTorch's eager mode."));
+      "a tick a baseline; 1x is PyTorch's eager mode. A variant's prepare() works on the weights "
+      "alone and is not timed."));
   parts.push_back(plots::wide_table(
       {"task", "reference", "best", "speed-up", "measured", "tried", "ok", "origin", "variant"},
       table));
@@ -224,15 +233,66 @@ element failures(const run_view& run, std::size_t max_rows) {
         {{std::string(name_of(reason.first)), reason.second, short_id(row.example),
           count_text(row.evaluations),
           percent_text(static_cast<double>(row.evaluations) / static_cast<double>(all))},
-         run.has_links ? std::optional(variant_link(row.example)) : std::nullopt});
+         std::nullopt});
+    if (!run.has_links) continue;
+    table.back().link = html::url("/failures").query("outcome", name_of(reason.first));
+    table.back().links.emplace(2, variant_link(row.example));
   }
   if (table.empty()) return section("Failures", {paragraph("No evaluation failed.")});
   return section(
       "Failures",
       {paragraph("The most frequent reasons of " + count_text(all) +
-                 " failed evaluations. Numbers and names in messages are left out."),
+                 " failed evaluations, of documents of the corpus and of the policy's variants. A "
+                 "variant is evaluated once, however often it is written. Numbers and names in "
+                 "messages are left out."),
        plots::wide_table({"outcome", "message", "for example", "evaluations", "share"}, table, 3)});
 }
+
+element sources(const run_view& run) {
+  constexpr std::array<sample_source, 5> shown = {sample_source::shown, sample_source::corpus,
+                                                  sample_source::reference, sample_source::known,
+                                                  sample_source::fresh};
+  std::vector<plots::table_row> table;
+  for (const auto& [stage, row] : run.results.stages) {
+    double judged = 0;
+    for (const sample_sums& its : row.by_source) judged += its.samples;
+    if (judged == 0) continue;
+    std::vector<std::string> cells = {stage, count_text(static_cast<std::uint64_t>(judged))};
+    for (const sample_source source : shown)
+      cells.push_back(
+          percent_text(row.by_source.at(static_cast<std::size_t>(source)).samples / judged));
+    const sample_sums& fresh = row.by_source.at(static_cast<std::size_t>(sample_source::fresh));
+    cells.push_back(percent_text(fresh.samples > 0 ? fresh.share_ok() : std::nan("")));
+    table.push_back({std::move(cells), std::nullopt});
+  }
+  if (table.empty()) return {};
+  return section(
+      "What the policy wrote",
+      {paragraph("Shares of the samples by their programs: a copy of a variant that the prompt "
+                 "shows, a document of the corpus, the reference, a program written before, or a "
+                 "new one. The remaining samples are no program."),
+       plots::wide_table({"stage", "samples", "copies", "corpus", "reference", "written before",
+                          "new", "new ones that are ok"},
+                         table)});
+}
+
+namespace {
+
+// Returns the results of the last policy for each held-out task.
+element held_out_tasks(const ordered_json& last) {
+  std::vector<plots::table_row> table;
+  for (const auto& row : last["tasks"]) {
+    const bool is_ok = row["ok"] > 0;
+    table.push_back(
+        {{row["task"], count_text(row["samples"].get<std::uint64_t>()), percent_text(row["ok"]),
+          is_ok ? ratio_of_log(row["log_speedup_of_best"]) : "-"},
+         std::nullopt});
+  }
+  return folded("By task, " + last["name"].get<std::string>(),
+                {plots::wide_table({"task", "samples", "ok", "best"}, table)});
+}
+
+}  // namespace
 
 element held_out(const run_view& run) {
   if (!run.numbers.contains("held_out")) return {};
@@ -252,7 +312,8 @@ element held_out(const run_view& run) {
                  "means of the ok samples, and of the best sample of each task."),
        plots::wide_table(
            {"policy", "tokens trained on", "ok", "tasks solved", "speed-up", "best", "greedy ok"},
-           table)});
+           table),
+       held_out_tasks(run.numbers["held_out"].back())});
 }
 
 element compared(const run_view& run) {
@@ -265,14 +326,22 @@ element compared(const run_view& run) {
     };
     table.push_back(
         {{row["task"], percent_text(row["before"]["ok"]), percent_text(row["after"]["ok"]),
+          ratio_of_log(row["before"]["log_speedup"]), ratio_of_log(row["after"]["log_speedup"]),
           speedup(row["before"]), speedup(row["after"])},
          std::nullopt});
   }
   return section(
       "Before and after the contrastive stage",
-      {paragraph("Both policies' samples were judged afresh. " + comparison_sentence(comparison) +
-                 "."),
-       plots::wide_table({"task", "ok before", "ok after", "speed-up before", "speed-up after"},
+      {paragraph("Both policies answered the same prompts, and their samples were judged afresh. " +
+                 comparison_sentence(comparison) + ". Of the samples, " +
+                 percent_text(comparison["before"]["copies"]) + " before and " +
+                 percent_text(comparison["after"]["copies"]) +
+                 " after are copies of variants that their prompts show."),
+       paragraph(
+           "The mean counts a sample that is not ok as 0.25x; the last two columns leave such "
+           "samples out."),
+       plots::wide_table({"task", "ok before", "ok after", "mean before", "mean after",
+                          "ok samples before", "ok samples after"},
                          table)});
 }
 

@@ -53,6 +53,7 @@ html::element speedups(const run_view& run, std::size_t max_rows);
 html::element failures(const run_view& run, std::size_t max_rows);
 // Empty for a run without such results.
 html::element compared(const run_view& run);
+html::element sources(const run_view& run);
 html::element held_out(const run_view& run);
 
 }  // namespace hone::parts

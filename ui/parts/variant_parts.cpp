@@ -79,6 +79,8 @@ element measurements_of(const schema::Evaluation::Reader& e) {
     rows.push_back({text(m.getNode()) + " " + text(m.getDevice()), m.getScoreRaw(),
                     m.getIntervalLow(), m.getIntervalHigh()});
   }
+  if (rows.empty())
+    return paragraph(counted(e.getMeasurements().size(), "measurement") + " without a speed-up.");
   return plots::figure(plots::measurements("Measurements of this variant", rows),
                        "One row per measurement, with its 95 % interval.");
 }

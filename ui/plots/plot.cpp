@@ -26,6 +26,8 @@ element data_table(const std::vector<std::string>& headers, const std::vector<ta
     for (std::size_t i = 0; i < row.cells.size(); ++i) {
       element cell = html::text(row.cells[i]);
       if (i == 0 && row.link) cell = element("a", {html::href(*row.link)}, {std::move(cell)});
+      if (const auto link = row.links.find(i); link != row.links.end())
+        cell = element("a", {html::href(link->second)}, {std::move(cell)});
       line.add(i == 0 ? element("th", {{"scope", "row"}}, {std::move(cell)})
                       : element("td", css_class(i), {std::move(cell)}));
     }

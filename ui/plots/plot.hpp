@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +18,9 @@ struct plot {
 };
 
 struct table_row {
-  std::vector<std::string> cells;  // the first is the row's name
-  std::optional<html::url> link;   // of the name
+  std::vector<std::string> cells;            // the first is the row's name
+  std::optional<html::url> link;             // of the name
+  std::map<std::size_t, html::url> links{};  // of further cells
 };
 
 // Returns a table whose columns are right-aligned numbers, except the first `text_columns`.

@@ -74,7 +74,7 @@ table_row task_row(const task_speedups& row) {
 }
 
 std::string_view origin_name(variant_origin origin) {
-  constexpr std::string_view names[] = {"generated", "copy", "corpus"};
+  constexpr std::string_view names[] = {"policy", "copy", "corpus"};
   return names[static_cast<std::size_t>(origin)];
 }
 
@@ -281,11 +281,9 @@ plot measurements(std::string_view title, const std::vector<measurement_row>& ro
   }
   const std::size_t left_out = range.skipped();
   if (speedups.empty()) return no_data(title);
+  // The lower one of the middle two, as in a variant's headline.
   std::sort(speedups.begin(), speedups.end());
-  const std::size_t half = speedups.size() / 2;
-  const double median = speedups.size() % 2 == 1
-                            ? speedups[half]
-                            : std::sqrt(speedups[half - 1]) * std::sqrt(speedups[half]);
+  const double median = speedups[(speedups.size() - 1) / 2];
   range.widen(0.04);
 
   row_chart chart(range, std::min(rows.size(), max_rows), {});

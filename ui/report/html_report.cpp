@@ -138,7 +138,7 @@ element comparison_of_runs(const std::vector<run_view>& runs) {
     for (const auto& [where, row] : run.results.tasks) {
       if (!row.best) continue;
       ++solved;
-      logs += std::log(std::max(least_speedup, headline_of(*row.best).speedup));
+      logs += std::log(std::max(min_speedup, headline_of(*row.best).speedup));
     }
     const bool has_comparison = run.numbers.contains("comparison");
     const auto ratio = [&](const char* side) {

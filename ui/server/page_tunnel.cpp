@@ -57,7 +57,9 @@ struct page_tunnel::state {
 
   explicit state(options given)
       : chosen(std::move(given)),
-        says{pages_purpose, "hone ui", random_bits(),
+        says{pages_purpose,
+             "hone ui",
+             random_bits(),
              {{"schema", schema_version}, {"judge", judge_version}}} {
     if (!is_loopback(chosen.head) && chosen.identity.empty())
       throw network_error(to_string(chosen.head) +

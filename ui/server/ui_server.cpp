@@ -1,5 +1,6 @@
 #include "ui/server/ui_server.hpp"
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstdint>
@@ -49,12 +50,12 @@ http_response answer(unsigned status, const char* type, std::string body) {
 }
 
 // True if a request calls the server by a loopback name and its port, so that no name of another
-// site has led here. A Unix socket has no port: any may be forwarded to it.
-bool calls_loopback(const std::string& host, std::optional<std::uint16_t> port) {
+// site has led here. A Unix socket has the port 0: any may be forwarded to it.
+bool calls_loopback(const std::string& host, std::uint16_t port) {
   try {
-    const bool has_port = host.find(':') != std::string::npos || port;
+    const bool has_port = host.find(':') != std::string::npos || port != 0;
     const network_address called = parse_address(has_port ? host : host + ":80");
-    return is_loopback(called) && (!port || called.port == *port);
+    return is_loopback(called) && (port == 0 || called.port == port);
   } catch (const network_error&) {
     return false;
   }
@@ -82,6 +83,16 @@ std::string cookie_of(const http_request& request, const std::string& name) {
     at = all.find_first_not_of("; ", end);
   }
   return "";
+}
+
+bool has_control_characters(const http_request& request) {
+  const auto has_any = [](const std::string& text) {
+    return std::any_of(text.begin(), text.end(),
+                       [](unsigned char c) { return c < ' ' || c == 127; });
+  };
+  return has_any(request.path) ||
+         std::any_of(request.query.begin(), request.query.end(),
+                     [&](const auto& one) { return has_any(one.first) || has_any(one.second); });
 }
 
 page_request to_page_request(const http_request& request) {
@@ -242,7 +253,8 @@ struct ui_server::state {
       refused.headers.emplace_back("Allow", "GET, HEAD");
       return refused;
     }
-    const auto port = chosen.socket.empty() ? std::optional(server->address().port) : std::nullopt;
+    const std::uint16_t port = chosen.socket.empty() ? server->address().port : 0;
+    if (has_control_characters(request)) return text(400, "the address has control characters");
     if (!calls_loopback(request.host, port))
       return text(421, "this server is called by a loopback name and its port");
     const std::string origin = field_of(request, "origin");
@@ -255,8 +267,7 @@ struct ui_server::state {
       // The token does not stay in the address bar and in the history.
       http_response moved = text(303, "the link is right");
       moved.headers.emplace_back("Location", "/");
-      moved.headers.emplace_back("Set-Cookie", cookie_name(request.host) + "=" +
-                                                   chosen.token +
+      moved.headers.emplace_back("Set-Cookie", cookie_name(request.host) + "=" + chosen.token +
                                                    "; HttpOnly; SameSite=Strict; Path=/");
       return moved;
     }
@@ -286,8 +297,18 @@ struct ui_server::state {
       if (is_api)
         return answer(200, "application/json",
                       one_line(api_answer(*now, wanted, text_of(keeper.state()))) + "\n");
-      if (wanted.name == "find") return find(*now, wanted.value("q"));
-      const page made = make_page(*now, wanted);
+      std::string target;
+      if (wanted.name == "compare")
+        target =
+            html::url("/diff").segment(wanted.value("before")).segment(wanted.value("after")).str();
+      const page made = wanted.name == "compare" ? page{}
+                        : wanted.name == "find"  ? find_page(*now, wanted.value("q"), target)
+                                                 : make_page(*now, wanted);
+      if (!target.empty()) {
+        http_response moved = answer(303, "text/plain; charset=utf-8", "found\n");
+        moved.headers.emplace_back("Location", target);
+        return moved;
+      }
       return answer(200, "text/html; charset=utf-8",
                     document(run_name, made, text_of(keeper.state()), now->stamp));
     } catch (const not_found& e) {
@@ -307,20 +328,6 @@ struct ui_server::state {
     const auto found = pages.find(wanted.name);
     if (found == pages.end()) throw not_found("there is no page /" + wanted.name);
     return found->second(now, wanted);
-  }
-
-  static http_response find(const snapshot& now, const std::string& text) {
-    std::string target;
-    for (const auto& place : now.rows.places) {
-      if (place.name == text) target = html::url("/task").segment(text).str();
-    }
-    if (target.empty())
-      target = html::url("/variant")
-                   .segment(to_string(variant_id(variant_named(now.pool, text)->getId())))
-                   .str();
-    http_response moved = answer(303, "text/plain; charset=utf-8", "found\n");
-    moved.headers.emplace_back("Location", target);
-    return moved;
   }
 };
 

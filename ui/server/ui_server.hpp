@@ -10,15 +10,15 @@ namespace hone {
 
 // Serves the pages of one run. Answers GET and HEAD alone, on loopback addresses or a Unix socket,
 // and only requests that call it by a loopback name and show its token: in the link, which sets a
-// cookie, or in that cookie. So neither other users of the machine nor pages of other sites can read a run.
-// Pages are made one after the other by one thread.
+// cookie, or in that cookie. So neither other users of the machine nor pages of other sites can
+// read a run. Pages are made one after the other by one thread.
 class ui_server {
  public:
   struct options {
     std::filesystem::path run;  // its directory
     network_address listen{"127.0.0.1", 0};
     std::filesystem::path socket;  // a Unix socket; empty: `listen`
-    std::string token;  // empty: a random one
+    std::string token;             // empty: a random one
   };
   // Listens from now on. Throws pool_error if the run has no pool, and network_error if the address
   // is taken or is not one of this machine alone.

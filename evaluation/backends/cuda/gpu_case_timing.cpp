@@ -34,7 +34,7 @@ class gpu_case_timing {
     if (timing_.rounds == 0) return false;
     subtract_bias(of_.pair.bias, timing_);
     timing_.floor_us =
-        gpu_write_floor_us(least_bytes_, of_.device.l2_bytes, of_.device.memory_gb_per_second);
+        gpu_write_floor_us(min_bytes_, of_.device.l2_bytes, of_.device.memory_gb_per_second);
     return !timing_.failure;
   }
 
@@ -119,8 +119,8 @@ class gpu_case_timing {
         });
     if (checked) {
       const bool writes = writes_outputs(of_.on_gpu.aliases());
-      least_bytes_ =
-          std::min<std::uint64_t>(least_bytes_, writes ? of_.candidate.output_bytes(call) : 0);
+      min_bytes_ =
+          std::min<std::uint64_t>(min_bytes_, writes ? of_.candidate.output_bytes(call) : 0);
     }
     return {held.how, std::move(checked)};
   }
@@ -133,7 +133,7 @@ class gpu_case_timing {
   timed_checks checks_;
   evidence_plan evidence_;
   // Smallest number of bytes that a checked call wrote.
-  std::uint64_t least_bytes_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t min_bytes_ = std::numeric_limits<std::uint64_t>::max();
   burst_clock burst_;
   burst_clock traced_;
   case_timing timing_;

@@ -14,18 +14,18 @@ constexpr unsigned threads_per_block = 256;  // judge_kernels/comparison.cuh rel
 constexpr unsigned blocks_per_multiprocessor = 8;
 
 // The pairs of one launch; `pairs` in judge_kernels/memory.cuh has the same size.
-constexpr std::size_t most_pairs = 128;
-using pair_list = std::array<gpu_context::range_pair, most_pairs>;
+constexpr std::size_t max_pairs = 128;
+using pair_list = std::array<gpu_context::range_pair, max_pairs>;
 static_assert(sizeof(gpu_context::range_pair) == 24);
 
 // The drawings of one launch; `placements` in judge_kernels/drawing.cuh has the same size.
-constexpr std::size_t most_drawings = 48;
-using drawing_list = std::array<gpu_placed_drawing, most_drawings>;
+constexpr std::size_t max_drawings = 48;
+using drawing_list = std::array<gpu_placed_drawing, max_drawings>;
 static_assert(sizeof(gpu_placed_drawing) == 64);
 
-constexpr std::size_t most_argument_bytes = 4096;  // of a launch, on every GPU
-static_assert(sizeof(pair_list) + sizeof(CUdeviceptr) <= most_argument_bytes);
-static_assert(sizeof(drawing_list) <= most_argument_bytes);
+constexpr std::size_t max_argument_bytes = 4096;  // of a launch, on every GPU
+static_assert(sizeof(pair_list) + sizeof(CUdeviceptr) <= max_argument_bytes);
+static_assert(sizeof(drawing_list) <= max_argument_bytes);
 
 // A strided tensor. Must have the layout of `strided` in judge_kernels/memory.cuh.
 struct gpu_strided {
@@ -148,8 +148,8 @@ void gpu_context::launch(const char* name, std::uint64_t threads, void** argumen
 }
 
 void gpu_context::draw_all(std::span<const gpu_placed_drawing> drawings) const {
-  for (std::size_t first = 0; first < drawings.size(); first += most_drawings) {
-    const auto some = drawings.subspan(first, std::min(most_drawings, drawings.size() - first));
+  for (std::size_t first = 0; first < drawings.size(); first += max_drawings) {
+    const auto some = drawings.subspan(first, std::min(max_drawings, drawings.size() - first));
     drawing_list list{};
     std::copy(some.begin(), some.end(), list.begin());
     std::uint64_t largest = 0;
@@ -215,8 +215,8 @@ void gpu_context::gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& 
 // Of many small tensors the launches take longer than the work, hence many pairs by one. They are
 // arguments of the launch, so that nothing has to be uploaded.
 void gpu_context::launch_over(const char* name, std::span<const range_pair> pairs) const {
-  for (std::size_t first = 0; first < pairs.size(); first += most_pairs) {
-    const auto some = pairs.subspan(first, std::min(most_pairs, pairs.size() - first));
+  for (std::size_t first = 0; first < pairs.size(); first += max_pairs) {
+    const auto some = pairs.subspan(first, std::min(max_pairs, pairs.size() - first));
     pair_list list{};
     std::copy(some.begin(), some.end(), list.begin());
     std::uint64_t largest = 0;

@@ -222,8 +222,9 @@ std::vector<char> cuda_compiler::request(const std::vector<char>& job,
   return std::move(message->bytes);
 }
 
-compiled_block cuda_compiler::build(std::string_view block, const std::vector<std::string>& launched,
-                                    const settings& asked, const std::string& architecture,
+compiled_block cuda_compiler::build(std::string_view block,
+                                    const std::vector<std::string>& launched, const settings& asked,
+                                    const std::string& architecture,
                                     std::chrono::milliseconds time_limit) {
   const auto deadline = clock_type::now() + time_limit + answer_grace;
   include_scan includes = take_out_includes(block);

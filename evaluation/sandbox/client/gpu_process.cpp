@@ -27,7 +27,7 @@ constexpr auto end_limit = std::chrono::seconds(30);
 constexpr auto report_limit = std::chrono::seconds(4);
 // Size of the driver's cache of kernels for cuDNN: without a cache it compiles one kernel for each
 // convolution that may use it, and autotuning a network takes 20 s instead of 2 s.
-constexpr std::uint64_t most_compiled_bytes = 256U << 20U;
+constexpr std::uint64_t max_compiled_bytes = 256U << 20U;
 
 std::uint64_t next_serial() {
   static std::atomic<std::uint64_t> last{0};
@@ -69,7 +69,7 @@ gpu_process::gpu_process(const std::string& visible, const std::filesystem::path
                          "TORCH_CPP_LOG_LEVEL=ERROR",
                          "CUDA_VISIBLE_DEVICES=" + visible,
                          "CUDA_CACHE_PATH=" + compiled,
-                         "CUDA_CACHE_MAXSIZE=" + std::to_string(most_compiled_bytes)};
+                         "CUDA_CACHE_MAXSIZE=" + std::to_string(max_compiled_bytes)};
   inherit(options.environment, {"LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER"});
   const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   options.descriptors = {{null.get(), 0}, {null.get(), 1}, {null.get(), 2}, {theirs.get(), 3}};

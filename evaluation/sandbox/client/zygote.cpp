@@ -300,8 +300,8 @@ program_result<batch_clock> sandbox_session::go(std::size_t calls, time_point de
   total.outside_ns = static_cast<double>(outside);
   // What passing the turns takes is no work of the program.
   const double turns = static_cast<double>(calls) * zygote_->turn_ns(kernels_.pid > 0);
-  constexpr double least_share = 0.1;
-  total.device_ns = std::max(least_share * total.device_ns, total.device_ns - turns);
+  constexpr double min_share = 0.1;
+  total.device_ns = std::max(min_share * total.device_ns, total.device_ns - turns);
   return total;
 }
 

@@ -106,7 +106,7 @@ class uneven_side final : public sampled_side {
 };
 
 TEST_F(PairedTiming, MakesFurtherRoundsWhereOneWasDisturbed) {
-  std::size_t most_rounds = 0;
+  std::size_t max_rounds = 0;
   for (int disturbed = 3; disturbed < 20; ++disturbed) {
     uneven_side candidate([&](int run) { return run == disturbed; });
     uneven_side reference([](int) { return false; });
@@ -115,9 +115,9 @@ TEST_F(PairedTiming, MakesFurtherRoundsWhereOneWasDisturbed) {
     const case_timing timing = time_pair(candidate, reference, rules, random_, nullptr);
     EXPECT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
     EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
-    most_rounds = std::max<std::size_t>(most_rounds, timing.rounds);
+    max_rounds = std::max<std::size_t>(max_rounds, timing.rounds);
   }
-  EXPECT_EQ(most_rounds, 21U);
+  EXPECT_EQ(max_rounds, 21U);
 }
 
 TEST_F(PairedTiming, AProgramOfTwoSpeedsIsUnstable) {

@@ -71,7 +71,7 @@ service_account = "hone"
   EXPECT_THAT(plan.head.set, ElementsAre("pool.max_groups=8"));
   ASSERT_EQ(plan.pools.size(), 2U);
   EXPECT_EQ(plan.pools[0].launcher, launcher_kind::ssh);
-  EXPECT_EQ(plan.pools[0].most_nodes(), 4);
+  EXPECT_EQ(plan.pools[0].max_nodes(), 4);
   EXPECT_THAT(plan.pools[0].hosts, ElementsAre("n1", "user@n2.example.org"));
   EXPECT_EQ(plan.pools[0].setup, "module load cuda");
   EXPECT_EQ(plan.pools[1].kubernetes.selector.at("nvidia.com/gpu.product"), "H200");

@@ -75,8 +75,8 @@ class WholeCluster : public small_run_test, public testing::WithParamInterface<b
         [&] {
           const std::string status = hone({"status", "--dir", run(), "--all"}).out;
           std::size_t there = 0;
-          constexpr int most_nodes = 4;
-          for (int i = 0; i <= most_nodes; ++i)
+          constexpr int max_nodes = 4;
+          for (int i = 0; i <= max_nodes; ++i)
             there += status.find("verifier cpus-" + std::to_string(i) + " ") != std::string::npos;
           return there == count;
         },

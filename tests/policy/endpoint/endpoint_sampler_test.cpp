@@ -117,7 +117,7 @@ TEST_F(EndpointSampler, AsksAsManyAtOnceAsItMay) {
   o.timeout_s = 20;
   const auto sampler = make({{"a", o}});
   EXPECT_EQ(answers(*sampler, 20).size(), 20U);
-  EXPECT_EQ(server.most_at_once(), 5);
+  EXPECT_EQ(server.max_at_once(), 5);
 }
 
 TEST_F(EndpointSampler, NoSampleIsLostToAServerThatTakesFewAtATime) {

@@ -161,7 +161,7 @@ TEST_P(FusedOperators, TokenNumbers) {
 
 TEST_P(FusedOperators, Adamw) {
   adamw_numbers n;
-  n.most_norm = 2;
+  n.max_norm = 2;
   n.beta2 = 0.95;
   n.correction1 = 0.1;
   n.correction2 = 0.05;

@@ -13,10 +13,10 @@ namespace {
 
 using sequences = std::pair<std::vector<attention_plan::slot>, std::vector<attention_plan::prompt>>;
 
-sequences random_sequences(std::mt19937& random, std::size_t most_slots) {
+sequences random_sequences(std::mt19937& random, std::size_t max_slots) {
   sequences made;
   auto& [slots, prompts] = made;
-  const std::size_t count = 1 + random() % most_slots;
+  const std::size_t count = 1 + random() % max_slots;
   while (slots.size() < count) {
     const std::size_t group = std::min<std::size_t>(1 + random() % 20, count - slots.size());
     prompts.push_back(
@@ -43,7 +43,7 @@ TEST(AttentionPlan, HasEveryQueryMeetEachOfItsTokensOnce) {
   for (const std::int64_t shared_heads : {1, 3, 7, 16}) {
     for (int round = 0; round < 5; ++round) {
       const auto [slots, prompts] = random_sequences(random, 40);
-      const std::int64_t most = most_parts(static_cast<std::int64_t>(slots.size()), 8);
+      const std::int64_t most = max_parts(static_cast<std::int64_t>(slots.size()), 8);
       const attention_plan plan = plan_attention(slots, prompts, shared_heads, most);
       ASSERT_LE(static_cast<std::int64_t>(plan.parts.size()), most);
       ASSERT_EQ(plan.slots.size(), slots.size());
@@ -83,7 +83,7 @@ TEST(AttentionPlan, ReadsAPromptOncePerSixteenQueriesAndNotOncePerSample) {
   std::vector<attention_plan::slot> slots;
   for (int i = 0; i < 16; ++i) slots.push_back({i, 10, 0});
   const std::vector<attention_plan::prompt> prompts = {{99, 4096}};
-  const attention_plan plan = plan_attention(slots, prompts, 3, most_parts(16, 3));
+  const attention_plan plan = plan_attention(slots, prompts, 3, max_parts(16, 3));
   std::int64_t pages = 0;
   for (const attention_part& part : plan.parts) pages += part.row == 99 ? part.pages : 0;
   EXPECT_EQ(pages, 3 * pages_for(4096));

@@ -189,17 +189,17 @@ TEST_P(PagedNetwork, RepeatsItselfWithTheSameSeedAndTakesTheMostLikelyTokenIfAsk
   const auto first = run(1, false);
   const auto again = run(1, false);
   const auto other = run(2, false);
-  const auto most_likely = run(1, true);
+  const auto max_likely = run(1, true);
   int different = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {
     EXPECT_EQ(first[i].tokens, again[i].tokens);
-    EXPECT_EQ(most_likely[i].tokens, most_likely[0].tokens);
+    EXPECT_EQ(max_likely[i].tokens, max_likely[0].tokens);
     different += first[i].tokens != other[i].tokens ? 1 : 0;
   }
   EXPECT_GT(different, 8);
   // No other first token is more likely than the greedy one.
   for (const completion& c : first)
-    EXPECT_LE(c.log_probabilities[0], most_likely[0].log_probabilities[0] + 1e-3);
+    EXPECT_LE(c.log_probabilities[0], max_likely[0].log_probabilities[0] + 1e-3);
 }
 
 TEST_P(PagedNetwork, SamplesWaitForMemoryAndWhatCannotFitIsRefused) {

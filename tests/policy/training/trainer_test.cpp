@@ -107,7 +107,7 @@ struct frugal {
 trainer make_trainer(const frugal& how) {
   trainer::options o;
   o.seed = 3;
-  o.most_logits = how.logits * 2048;
+  o.max_logits = how.logits * 2048;
   o.micro_batch_tokens = how.micro_batch_tokens;
   o.recompute = how.recompute;
   return trainer(tiny, true, o);

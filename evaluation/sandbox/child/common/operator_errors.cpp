@@ -108,13 +108,13 @@ at::Tensor accumulated(const term_sums& of, const term_count& terms, double u,
   at::Tensor error = at::Tensor(of.magnitude).square_().mul_(1.25);
   if (terms.by_element.defined()) {
     // A fast convolution counts no terms as slightly fewer than none.
-    const at::Tensor n = terms.by_element.clamp(0, most_accumulated);
+    const at::Tensor n = terms.by_element.clamp(0, max_accumulated);
     if (of.squares.defined()) error.addcmul_(n, of.squares, 1.0 / 6);
     error.addcmul_(n * sum, sum, 1.0 / 3).sqrt_().mul_(u / 2);
     if (has_equal_terms) error.addcmul_(n, sum.abs(), u / 8);
     return error;
   }
-  const double n = std::min(terms.each, most_accumulated);
+  const double n = std::min(terms.each, max_accumulated);
   if (of.squares.defined()) error.add_(of.squares, n / 6);
   error.addcmul_(sum, sum, n / 3).sqrt_().mul_(u / 2);
   if (has_equal_terms) error.add_(sum.abs(), u / 8 * n);
@@ -123,7 +123,7 @@ at::Tensor accumulated(const term_sums& of, const term_count& terms, double u,
 
 // Returns the relative error of a sum of n positive terms.
 double error_of_sum(double n, double u, bool has_equal_terms) {
-  n = std::min(n, most_accumulated);
+  n = std::min(n, max_accumulated);
   return u / 2 * std::sqrt(n / 3 + 1.25) + (has_equal_terms ? u / 8 * n : 0);
 }
 
@@ -253,7 +253,7 @@ operator_error of_terms(const finished_operator& call, double u) {
   const double factor = has_factor ? std::abs(call.inputs[2].toScalar().toDouble()) : 1;
   const at::Tensor magnitude = at::add(magnitude_of(call, 0), magnitude_of(call, 1), factor);
   operator_error error{u, magnitude * (error_of_two_terms * u)};
-  if (call.y.numel() <= most_expanded) error.magnitude = magnitude;
+  if (call.y.numel() <= max_expanded) error.magnitude = magnitude;
   return error;
 }
 
@@ -288,7 +288,7 @@ operator_error of_distance(const finished_operator& call, double u) {
   const at::Tensor a = tensor(call.inputs, 0);
   const at::Tensor b = tensor(call.inputs, 1);
   const double n = static_cast<double>(size_of(a, -1));
-  if (!b.defined()) return {u * (2 + std::sqrt(std::min(n, most_accumulated)))};
+  if (!b.defined()) return {u * (2 + std::sqrt(std::min(n, max_accumulated)))};
   const at::Tensor squares = a.square().sum(-1).unsqueeze(-1) + b.square().sum(-1).unsqueeze(-2);
   const at::Tensor error =
       accumulated({squares, squares.clone()}, {n}, u, call.has_equal_terms).mul_(2);
@@ -362,7 +362,7 @@ operator_error error_of(const finished_operator& call) {
     case kind::cumulative:
       return of_running_sums(call, u);
     case kind::running_power:
-      return {u * (2 + std::sqrt(std::min(terms_of_result(call), most_accumulated)))};
+      return {u * (2 + std::sqrt(std::min(terms_of_result(call), max_accumulated)))};
     case kind::norm:
       return {u + error_of_sum(terms_of_result(call), u, call.has_equal_terms)};
     case kind::distance:

@@ -41,12 +41,12 @@ struct finished_operator {
 // noise. Sums: naive accumulation of n terms t in the type's precision has the error
 //   u / 2 sqrt(n / 3 S^2 + n / 6 Q + 5/4 M^2),  S = sum t,  M = sum |t|,  Q = sum t^2,
 // which is the root of the mean square over random orders of the terms, if each addition rounds by
-// at most u of the partial sum. n is at most `most_accumulated`: nobody adds up more terms in a
+// at most u of the partial sum. n is at most `max_accumulated`: nobody adds up more terms in a
 // row. Where many terms are equal, so are their errors: u / 8 n |S| is added.
 operator_error error_of(const finished_operator& call);
-inline constexpr double most_accumulated = 262144;
+inline constexpr double max_accumulated = 262144;
 // The magnitudes of the terms of polynomials with more elements are not kept, to save memory.
-inline constexpr std::int64_t most_expanded = std::int64_t{1} << 28;
+inline constexpr std::int64_t max_expanded = std::int64_t{1} << 28;
 
 // Returns a copy of an argument, changed by the rounding of its largest elements.
 at::Tensor perturbed(const at::Tensor& argument, double amplitude);

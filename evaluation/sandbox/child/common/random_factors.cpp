@@ -11,8 +11,8 @@ namespace hone {
 namespace {
 
 // Half of the prepared factors, so that slices of this length have many places.
-constexpr std::int64_t longest_slice_on_cpu = std::int64_t{1} << 19;
-constexpr std::int64_t longest_slice_on_gpu = std::int64_t{1} << 23;
+constexpr std::int64_t max_slice_on_cpu = std::int64_t{1} << 19;
+constexpr std::int64_t max_slice_on_gpu = std::int64_t{1} << 23;
 std::mt19937_64 places;
 
 at::Tensor& prepared_factors(at::Device on) {
@@ -30,7 +30,7 @@ at::Tensor fresh_factors(at::IntArrayRef sizes, at::ScalarType type, at::Device 
 
 void make_factors(at::Device on) {
   at::Tensor& made = prepared_factors(on);
-  if (!made.defined()) made = fresh_factors({2 * most_prepared_factors(on)}, at::kFloat, on);
+  if (!made.defined()) made = fresh_factors({2 * max_prepared_factors(on)}, at::kFloat, on);
 }
 
 void seed_factors(std::uint64_t seed) {
@@ -48,15 +48,15 @@ at::Tensor random_factors(const at::Tensor& like) {
   const at::ScalarType type = c10::toRealValueType(like.scalar_type());
   const at::Tensor& made = prepared_factors(like.device());
   const std::int64_t n = like.numel();
-  if (!made.defined() || n > most_prepared_factors(like.device()))
+  if (!made.defined() || n > max_prepared_factors(like.device()))
     return fresh_factors(like.sizes(), type, like.device());
   const auto place =
       static_cast<std::int64_t>(places() % static_cast<std::uint64_t>(made.numel() - n + 1));
   return made.narrow(0, place, n).view(like.sizes()).to(type);
 }
 
-std::int64_t most_prepared_factors(at::Device on) {
-  return on.is_cpu() ? longest_slice_on_cpu : longest_slice_on_gpu;
+std::int64_t max_prepared_factors(at::Device on) {
+  return on.is_cpu() ? max_slice_on_cpu : max_slice_on_gpu;
 }
 
 }  // namespace hone

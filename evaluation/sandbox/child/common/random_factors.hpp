@@ -23,6 +23,6 @@ void seed_factors(std::uint64_t seed);
 // sizes differ, so that two errors of equal size do not cancel in every run. Read-only.
 at::Tensor random_factors(const at::Tensor& like);
 // Returns the most factors that random_factors() takes from those of make_factors().
-std::int64_t most_prepared_factors(c10::Device on);
+std::int64_t max_prepared_factors(c10::Device on);
 
 }  // namespace hone

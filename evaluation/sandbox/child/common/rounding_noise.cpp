@@ -41,7 +41,7 @@ struct noisy_run {
   // The last results that are polynomials, with the magnitudes of their terms.
   std::deque<std::pair<at::Tensor, at::Tensor>> polynomials;
 };
-constexpr std::size_t most_polynomials = 4;
+constexpr std::size_t max_polynomials = 4;
 thread_local noisy_run* current = nullptr;
 
 formula formula_of(const IValue& value) {
@@ -74,7 +74,7 @@ at::Tensor expanded_magnitude(const at::Tensor& of) {
 void note_polynomial(const at::Tensor& y, const at::Tensor& magnitude) {
   if (!magnitude.defined()) return;
   current->polynomials.emplace_front(y, magnitude);
-  if (current->polynomials.size() > most_polynomials) current->polynomials.pop_back();
+  if (current->polynomials.size() > max_polynomials) current->polynomials.pop_back();
 }
 
 bool is_one_over_one_plus_exp(std::string_view name, const std::vector<IValue>& inputs) {
@@ -108,11 +108,11 @@ void add_noise_at_once(at::Tensor& to, double relative, const at::Tensor& absolu
 // large part of a GPU's memory.
 void add_noise(at::Tensor& to, const operator_error& error) {
   if (current->noise.amplitude == 0 || to.numel() == 0) return;
-  const std::int64_t most_elements = most_prepared_factors(to.device());
-  if (to.numel() <= most_elements || to.dim() == 0 || to.size(0) == 1)
+  const std::int64_t max_elements = max_prepared_factors(to.device());
+  if (to.numel() <= max_elements || to.dim() == 0 || to.size(0) == 1)
     return add_noise_at_once(to, error.relative, error.absolute);
   const std::int64_t rows =
-      std::max<std::int64_t>(1, most_elements / std::max<std::int64_t>(1, to.numel() / to.size(0)));
+      std::max<std::int64_t>(1, max_elements / std::max<std::int64_t>(1, to.numel() / to.size(0)));
   const bool has_rows = error.absolute.defined() && error.absolute.dim() > 0;
   const at::Tensor absolute = has_rows ? error.absolute.expand_as(to) : error.absolute;
   for (std::int64_t row = 0; row < to.size(0); row += rows) {

@@ -142,13 +142,13 @@ void count_nodes(const torch::jit::Block* block, node_counts& counts) {
 // recursive, but a few lines can describe a graph of any size. Calls that cannot be replaced stay,
 // for check_rules() to refuse.
 void inline_calls(Graph& graph) {
-  constexpr std::size_t most_nodes = 50'000;
+  constexpr std::size_t max_nodes = 50'000;
   node_counts before;
   while (true) {
     node_counts counts;
     count_nodes(graph.block(), counts);
-    if (counts.nodes > most_nodes)
-      refuse("the program has more than " + std::to_string(most_nodes) +
+    if (counts.nodes > max_nodes)
+      refuse("the program has more than " + std::to_string(max_nodes) +
              " operations once its functions are inlined");
     if (counts.calls == 0 || counts == before) return;
     before = counts;

@@ -36,7 +36,7 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 // Cache size for the flush before a traced burst if no call has been timed yet.
-constexpr std::uint64_t least_cache_bytes = 256U << 10U;
+constexpr std::uint64_t min_cache_bytes = 256U << 10U;
 
 // Algorithms among which cuDNN's autotuning chooses: PyTorch's default for candidates. The first
 // call of a network with a hundred convolutions takes half a minute with it, so a reference, whose
@@ -62,8 +62,8 @@ call_streams& the_streams() {
 
 // LibTorch keeps plans of Fourier transforms, up to thousands, in the GPU's memory outside of the
 // arena. A program may have a few, and none outlives it.
-constexpr std::int64_t most_fft_plans = 16;
-void limit_fft_plans() { at::detail::getCUDAHooks().cuFFTSetPlanCacheMaxSize(0, most_fft_plans); }
+constexpr std::int64_t max_fft_plans = 16;
+void limit_fft_plans() { at::detail::getCUDAHooks().cuFFTSetPlanCacheMaxSize(0, max_fft_plans); }
 void forget_fft_plans() { at::detail::getCUDAHooks().cuFFTClearPlanCache(0); }
 
 std::string read_file(int descriptor) {
@@ -237,7 +237,7 @@ class session {
     const bool traced = request.getTraced() && trace_.works();
     if (traced) trace_.start();
     // Another process has used the GPU, and this process's first work waits for that process.
-    flush_.make_room(least_cache_bytes);
+    flush_.make_room(min_cache_bytes);
     flush_.run(streams_->main(), 1);
     for (std::uint32_t i = 0; i < request.getWarmUps(); ++i) calls_.call_in_same_place(0);
     await_device();

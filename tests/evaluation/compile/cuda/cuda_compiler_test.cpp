@@ -395,7 +395,8 @@ std::string with_array(int floats) {
 TEST(CudaCompiler, RefusesKernelsWhoseThreadsHaveLargeStacks) {
   EXPECT_EQ(read_memory_use(compiled(compile(with_array(1500), {"hungry"})).code)->stack_bytes,
             6000U);
-  for (const std::vector<std::string>& launched : {std::vector<std::string>{"hungry"}, {"modest"}}) {
+  for (const std::vector<std::string>& launched :
+       {std::vector<std::string>{"hungry"}, {"modest"}}) {
     const program_failure refused = failure(compile(with_array(3000), launched));
     EXPECT_EQ(refused.outcome, Outcome::LAUNCH_ERROR);
     EXPECT_EQ(refused.message,

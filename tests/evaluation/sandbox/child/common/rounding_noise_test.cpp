@@ -13,9 +13,9 @@
 namespace hone {
 namespace {
 
-constexpr double unit = 0x1p-24;      // the unit roundoff of float32
-constexpr double most_of_error = 16;  // JUDGE_MOST_OF_AN_ELEMENT in element_rule.cuh
-constexpr double most_rms = 3;        // JUDGE_MOST_RMS
+constexpr double unit = 0x1p-24;     // the unit roundoff of float32
+constexpr double max_of_error = 16;  // JUDGE_MOST_OF_AN_ELEMENT in element_rule.cuh
+constexpr double max_rms = 3;        // JUDGE_MOST_RMS
 
 using computation = std::function<at::Tensor()>;
 
@@ -59,12 +59,12 @@ class RoundingNoise : public testing::Test {
   // Returns the largest error of an element in what the rule allows.
   static double ratio(const at::Tensor& actual, const computation& f,
                       const rounding_noise& noise = {}) {
-    return errors(actual, f, noise).max().item<double>() / most_of_error;
+    return errors(actual, f, noise).max().item<double>() / max_of_error;
   }
 
   // Returns the root mean square of the errors in what the rule allows of many elements.
   static double rms_ratio(const at::Tensor& actual, const computation& f) {
-    return std::sqrt(errors(actual, f).square().mean().item<double>()) / most_rms;
+    return std::sqrt(errors(actual, f).square().mean().item<double>()) / max_rms;
   }
 };
 
