@@ -228,8 +228,10 @@ class Specification:
         Raises Failure if something holds between the elements, which independent draws would lose.
         """
         try:
+            init = measured_init(tensor)
             same_shape = samples and all(one.shape == tensor.shape for one in samples)
-            init = measured_init(torch.stack(samples) if same_shape else tensor)
+            if init.of != "constant" and same_shape:
+                init = measured_init(torch.stack(samples))
         except Unprintable as error:
             raise Failure(f"{name}: {error}") from None
         found = None

@@ -138,7 +138,7 @@ TEST_F(Run, ItsPoolCanBeInspectedDuringTheRun) {
   for (const char* command : {"ls", "top", "export", "portability"}) {
     const auto no_task = run_hone({"pool", command, "--pool", pool(), "--task", "softmix"});
     EXPECT_EQ(no_task.code, 2) << command;
-    EXPECT_THAT(no_task.err, HasSubstr("no task softmix; it has "));
+    EXPECT_THAT(no_task.err, HasSubstr("no task softmix (did you mean softmax?)"));
   }
   const auto no_type = run_hone({"pool", "ls", "--pool", pool(), "--device-type", "abacus"});
   EXPECT_EQ(no_type.code, 2);
