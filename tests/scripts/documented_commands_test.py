@@ -125,6 +125,27 @@ class DocumentedCommands(unittest.TestCase):
                     section = "endpoint.NAME" if setting[1] == "endpoint" else setting[1]
                     self.assertIn((section, setting[2]), keys, (source, text))
 
+    def test_quoted_messages_exist(self):
+        """The quotes in the first column of the tables of troubleshooting.md are messages."""
+        sources = "".join(
+            file.read_text()
+            for folder in ("evaluation", "launch", "network", "policy", "process", "storage")
+            for file in sorted((ROOT / folder).rglob("*.cpp"))
+        )
+        # Parts of a literal, and of a sum of literals and values, follow one another.
+        sources = re.sub(r'"\s*\n?\s*"', "", sources)
+        page = (ROOT / "doc" / "troubleshooting.md").read_text()
+        quotes = [
+            quote
+            for row in re.findall(r"^\| (.*?) \|", page, re.MULTILINE)
+            for quote in re.findall(r"`([^`]+)`", row)
+            if " " in quote
+        ]
+        self.assertGreater(len(quotes), 10)
+        for quote in quotes:
+            for part in re.split(r"\.\.\.| \(Address already in use", quote):
+                self.assertIn(part.strip(" ,;')"), sources, quote)
+
     def test_do_what_they_say(self):
         with tempfile.TemporaryDirectory() as folder:
             at = pathlib.Path(folder)
