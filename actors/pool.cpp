@@ -67,7 +67,7 @@ void pool_state::submit(const group_record& group,
   schedule->complete(draw_id(group->getDraw().getId()));
   owned->record_group(group, unix_ms(), unwritten.jobs);
   requests->drop_if_late(*group);
-  unwritten.acknowledgements.push_back({promise, "group " + to_string(group_id(group->getId()))});
+  unwritten.acknowledgments.push_back({promise, "group " + to_string(group_id(group->getId()))});
   counts.processed(group->getRollouts().size());
   schedule_flush();
 }
@@ -75,14 +75,14 @@ void pool_state::submit(const group_record& group,
 void pool_state::submit(const task_record& task,
                         const caf::typed_response_promise<done_atom>& promise) {
   owned->add_task(task);
-  unwritten.acknowledgements.push_back({promise, "task " + to_string(task_id(task->getId()))});
+  unwritten.acknowledgments.push_back({promise, "task " + to_string(task_id(task->getId()))});
   schedule_flush();
 }
 
 void pool_state::close(const evaluation_record& result) {
   const activity::span busy(counts, "result");
   if (!owned->record_evaluation(result, unix_ms(), unwritten.jobs)) return;
-  if (acknowledgements && result->getOutcome() != Outcome::INFRASTRUCTURE)
+  if (acknowledgments && result->getOutcome() != Outcome::INFRASTRUCTURE)
     unwritten.closed_lines.push_back("measurement " +
                                      to_string(measurement_id(result->getMeasurementId())) + " " +
                                      to_string(variant_id(result->getVariantId())));
@@ -93,7 +93,7 @@ void pool_state::commit_step(const version_record& version, const step_record& s
                              const caf::typed_response_promise<done_atom>& promise) {
   const activity::span busy(counts, "step");
   owned->commit_step(version, step);
-  unwritten.acknowledgements.push_back(
+  unwritten.acknowledgments.push_back(
       {promise, "version " + std::to_string(version->getVersion())});
   schedule_flush();
 }
@@ -146,13 +146,13 @@ void pool_state::release_unsynced() {
   const activity::span busy(counts, "release");
   std::string lines;
   for (const std::string& line : unsynced.closed_lines) lines += line + "\n";
-  for (const auto& ack : unsynced.acknowledgements) lines += ack.line + "\n";
-  if (acknowledgements && !lines.empty() &&
-      write(acknowledgements.get(), lines.data(), lines.size()) !=
+  for (const auto& ack : unsynced.acknowledgments) lines += ack.line + "\n";
+  if (acknowledgments && !lines.empty() &&
+      write(acknowledgments.get(), lines.data(), lines.size()) !=
           static_cast<ssize_t>(lines.size()))
-    fail("the file of acknowledgements cannot be written (" + std::string(std::strerror(errno)) +
+    fail("the file of acknowledgments cannot be written (" + std::string(std::strerror(errno)) +
          ")");
-  for (auto& ack : unsynced.acknowledgements) ack.promise.deliver(done_atom_v);
+  for (auto& ack : unsynced.acknowledgments) ack.promise.deliver(done_atom_v);
   for (const compile_job& job : unsynced.jobs) self->send(compilers, put_atom_v, job);
   unsynced = {};
 }
@@ -274,12 +274,12 @@ void pool_state::open(const pool_actor_options& options) {
   log = std::make_shared<open_log>(*owned);
   syncer = options.has_log_thread ? self->spawn<caf::detached>(log_syncer_behavior, log)
                                   : self->spawn(log_syncer_behavior, log);
-  if (options.acknowledgements.empty()) return;
-  remove_cut_line(options.acknowledgements);
-  acknowledgements.reset(
-      ::open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!acknowledgements)
-    throw std::runtime_error(options.acknowledgements + ": cannot be opened for acknowledgements");
+  if (options.acknowledgments.empty()) return;
+  remove_cut_line(options.acknowledgments);
+  acknowledgments.reset(
+      ::open(options.acknowledgments.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!acknowledgments)
+    throw std::runtime_error(options.acknowledgments + ": cannot be opened for acknowledgments");
 }
 
 // Longer than 60 lines: one handler per message of the interface, in its order.

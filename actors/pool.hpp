@@ -23,7 +23,7 @@ struct pool_actor_options {
   pool_options storage;
   draw_schedule::options draws;
   // File that lists everything that was acknowledged; empty for none.
-  std::string acknowledgements;
+  std::string acknowledgments;
   // Tasks that clients handed in earlier.
   std::vector<task_record> late_tasks;
   // Time after which groups of clients are removed that are judged; 0: never.
@@ -42,7 +42,7 @@ struct pool_state {
   pool_state& operator=(const pool_state&) = delete;
   ~pool_state();
 
-  struct acknowledgement {
+  struct acknowledgment {
     caf::typed_response_promise<done_atom> promise;
     std::string line;
   };
@@ -64,9 +64,9 @@ struct pool_state {
   std::uint64_t next_generator = 1;
 
   // Replies and jobs that are sent when what they follow from is on disk, and lines that are added
-  // to the acknowledgements' file then.
+  // to the acknowledgments' file then.
   struct consequences {
-    std::vector<acknowledgement> acknowledgements;
+    std::vector<acknowledgment> acknowledgments;
     std::vector<std::string> closed_lines;
     std::vector<compile_job> jobs;
   };
@@ -76,7 +76,7 @@ struct pool_state {
   // The last write is being synced. The next one begins when that has ended.
   bool is_syncing = false;
   bool stopping = false;
-  unique_fd acknowledgements;
+  unique_fd acknowledgments;
 
   // Opens the pool. Throws std::runtime_error.
   void open(const pool_actor_options& options);

@@ -126,7 +126,7 @@ class ring_head {
     for (const std::string& setting :
          {std::string("node.devices=[]"), std::string("node.listen=\"127.0.0.1:0\""),
           "node.identity=\"" + identity.string() + "\"", std::string("contrastive.steps=1000000"),
-          std::string("pool.acknowledgements=acknowledged")})
+          std::string("pool.acknowledgments=acknowledged")})
       arguments.insert(arguments.end(), {"--set", setting});
     process_ = start_hone(arguments);
     const auto end = steady::now() + std::chrono::seconds(30);

@@ -14,6 +14,7 @@
 #include "launch/configuration_checks.hpp"
 #include "launch/configuration_keys.hpp"
 #include "launch/files.hpp"
+#include "launch/renamed_keys.hpp"
 #include "messages/parse_number.hpp"
 #include "tasks/reading_toml.hpp"
 
@@ -264,6 +265,7 @@ configuration read_configuration(const std::filesystem::path& file,
   configuration c;
   c.file = file;
   toml::table table = parse_toml(read_text(file.string()), file.string());
+  rename_keys(table, file.string());
   for (const std::string& one : overrides) apply_override(table, one);
   toml_view root(table, file.string());
   format_problems problems;
@@ -301,7 +303,9 @@ configuration read_configuration(const std::filesystem::path& file,
 }  // namespace
 
 configuration load_configuration(const std::filesystem::path& file,
-                                 const std::vector<std::string>& overrides) {
+                                 const std::vector<std::string>& given) {
+  std::vector<std::string> overrides;
+  for (const std::string& one : given) overrides.push_back(with_new_key(one));
   try {
     return read_configuration(file, overrides);
   } catch (const format_errors& several) {

@@ -65,7 +65,7 @@ struct configuration {
     std::uint64_t mix_lessons = 10000;
     double contrast_share = 0;
     std::uint32_t judge_one_in = 200;
-    std::uint64_t most_judged = 500;
+    std::uint64_t max_judged = 500;
   } stream;
   struct {
     std::string prompt_template;

@@ -61,7 +61,7 @@ void check_stages(const configuration& c, const Refuse& refuse) {
            c.learner.plan.self_supervised.groups);
   const contrastive_stage_options& contrastive = c.learner.plan.contrastive;
   must_fit("contrastive.groups", contrastive.steps, contrastive.groups);
-  must_fit("contrastive.most_groups", contrastive.steps, contrastive.most_groups);
+  must_fit("contrastive.max_groups", contrastive.steps, contrastive.max_groups);
   if (c.policy.kind == "model" && contrastive.steps > 0 && c.pool.draws.samples < 2)
     refuse("generation.group_size",
            "is 1: the contrastive stage compares the samples of a group with each other, and would "

@@ -153,7 +153,7 @@ void visit_stream_keys(Visitor& v, configuration& c) {
           "Of so many tasks, one has its documents judged. The run ends if more than 1 % of these "
           "are not ok.",
           c.stream.judge_one_in, 1);
-  v.value("most_judged", "Most tasks whose documents are judged.", c.stream.most_judged, 0, 100000);
+  v.value("max_judged", "Most tasks whose documents are judged.", c.stream.max_judged, 0, 100000);
   v.leave();
 }
 
@@ -210,10 +210,10 @@ void visit_pool_keys(Visitor& v, configuration& c) {
                  c.pool.storage.job_deadline_ms, 0.1, 1e6);
   v.value("keep_checkpoints", "Newest checkpoints that are kept, besides the last of each stage.",
           c.learner.keep_checkpoints, 1);
-  v.value("acknowledgements",
+  v.value("acknowledgments",
           "File in the run's folder that lists what was acknowledged, to test durability; empty "
           "for none.",
-          c.pool.acknowledgements);
+          c.pool.acknowledgments);
   v.leave();
 }
 

@@ -8,7 +8,7 @@ namespace hone {
 
 template <class Visitor>
 void visit_optimizer_keys(Visitor& v, configuration& c) {
-  if (!v.enter("optimiser", "AdamW. Code: policy/training/optimizer.cpp.")) return;
+  if (!v.enter("optimizer", "AdamW. Code: policy/training/optimizer.cpp.")) return;
   v.value("beta1", "Decay of the first moment.", c.optimizer.beta1, 0, 1);
   v.value("beta2", "Decay of the second moment.", c.optimizer.beta2, 0, 1);
   v.value("weight_decay", "Weight decay of matrices.", c.optimizer.weight_decay, 0);
@@ -85,7 +85,7 @@ void visit_objective_keys(Visitor& v, grpo_step_options& o) {
   v.value("entropy", "Weight of the bonus for entropy.", o.objective.entropy_coefficient, 0);
   v.choice("outliers",
            "How a reward far above its group is kept in bounds: recentre (clip advantages, then "
-           "subtract their mean) or smooth (clip standardised rewards before groups are formed). "
+           "subtract their mean) or smooth (clip standardized rewards before groups are formed). "
            "Code: policy/training/advantages.cpp.",
            o.advantages.outliers, outlier_rule_named, "recentre or smooth");
   v.value("advantage_limit",
@@ -107,9 +107,9 @@ void visit_contrastive_keys(Visitor& v, configuration& c) {
     v.value("minutes", "Minutes after which the stage ends, interruptions left out; 0: no limit.",
             s.minutes, 0);
     v.value("groups", "Groups per step.", s.groups, 1);
-    v.value("most_groups",
+    v.value("max_groups",
             "Most groups of a step: those whose rewards do not differ are replaced by others.",
-            s.most_groups, 0);
+            s.max_groups, 0);
     v.value("one_per_task", "Spread the groups of a step evenly over the tasks.", s.one_per_task);
     v.value("rate", "Learning rate; 0 is refused, because no rate suits policies of all sizes.",
             s.rate, 0);
@@ -183,8 +183,8 @@ void visit_reward_keys(Visitor& v, reward_options& r) {
            r.baseline, reward_baseline_named, "eager or best");
   v.choice("copies",
            "What a copy of an exemplar that its prompt shows is paid: paid (in full) or "
-           "as_neighbours (at most the mean of the group's other programs that work).",
-           r.copies, copy_rule_named, "paid or as_neighbours");
+           "as_neighbors (at most the mean of the group's other programs that work).",
+           r.copies, copy_rule_named, "paid or as_neighbors");
   v.leave();
 }
 

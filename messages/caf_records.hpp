@@ -1,6 +1,6 @@
 #pragma once
 
-// Serialises records for CAF and names every type of record that is sent in a message. Only
+// Serializes records for CAF and names every type of record that is sent in a message. Only
 // actors/, launch/ and their tests include this header and interfaces.hpp; all other libraries use
 // records without depending on CAF.
 

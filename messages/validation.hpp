@@ -19,7 +19,7 @@ inline constexpr int max_record_depth = 32;
 // the same target, which is read, and is present in a copy, once for each.
 constexpr std::uint64_t max_words_read(std::uint64_t words) { return 8 * words + 1024; }
 
-// Walks a whole serialised message once. Checks the framing, the size, the nesting, every pointer,
+// Walks a whole serialized message once. Checks the framing, the size, the nesting, every pointer,
 // every enumerant, the NUL at the end of text, and the fields that the schema marks as required.
 // Refuses pointers that no field names, and lists whose elements are stored in another form than
 // the schema's: an accepted message can be copied whole, and max_words_read() bounds a copy.

@@ -195,7 +195,7 @@ decoder_config decoder_config::load(const std::filesystem::path& path) {
     reader.refuse("model_type",
                   "'" + name + "' is not supported, expected llama, mistral, qwen2 or qwen3");
   if (file.contains("quantization_config") && !file["quantization_config"].is_null())
-    reader.refuse("quantization_config", "quantised weights are not supported");
+    reader.refuse("quantization_config", "quantized weights are not supported");
   decoder_config c;
   c.vocabulary = reader.size("vocab_size", type->vocabulary);
   c.width = reader.size("hidden_size", default_width);

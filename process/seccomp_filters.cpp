@@ -126,7 +126,7 @@ seccomp_program untrusted_filter(file_access access) {
                                                                 seccomp_release);
   const scmp_filter_ctx context = owner.get();
   refuse_changes_of_files(context, access);
-  // Other processes may be neither started, signalled, traced nor read.
+  // Other processes may be neither started, signaled, traced nor read.
   refuse(context, {SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(rt_sigqueueinfo),
                    SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(pidfd_send_signal), SCMP_SYS(ptrace),
                    SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),

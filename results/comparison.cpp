@@ -26,7 +26,7 @@ double log_speedup(bool is_ok, double score) {
   return std::log(is_ok ? std::max(score, min_speedup) : failed_speedup);
 }
 
-policy_summary summarise_samples(const std::vector<compared_sample>& samples) {
+policy_summary summarize_samples(const std::vector<compared_sample>& samples) {
   policy_summary sums;
   if (samples.empty()) return sums;
   sums.log_best = std::log(failed_speedup);
@@ -75,8 +75,8 @@ comparison_result compare_policies(const std::vector<compared_task>& tasks, std:
   for (const compared_task& t : tasks) {
     if (t.before.empty() || t.after.empty()) continue;
     logs.emplace_back(logs_of(t.before), logs_of(t.after));
-    before.push_back(summarise_samples(t.before));
-    after.push_back(summarise_samples(t.after));
+    before.push_back(summarize_samples(t.before));
+    after.push_back(summarize_samples(t.after));
     result.tasks.push_back({t.task, before.back(), after.back()});
   }
   if (logs.empty()) return result;

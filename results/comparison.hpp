@@ -42,7 +42,7 @@ struct policy_summary {
   double new_share = 0;   // share of the samples that are ok and new
   double copy_share = 0;  // share of the samples that copy an exemplar
 };
-policy_summary summarise_samples(const std::vector<compared_sample>& samples);
+policy_summary summarize_samples(const std::vector<compared_sample>& samples);
 policy_summary mean_of(const std::vector<policy_summary>& tasks);
 
 // "Before" and "after" refer to the contrastive stage.

@@ -102,14 +102,14 @@ class comparison_report {
           {"greedy", held_out_by_task(schema::Draw::Arm::GREEDY, version)},
           {"bare", held_out_by_task(schema::Draw::Arm::BARE, version)}};
       for (const auto& [task, its] : by_task) {
-        ordered_json of_task = to_json(summarise_samples(its));
+        ordered_json of_task = to_json(summarize_samples(its));
         of_task["task"] = task;
         of_task["samples"] = its.size();
         if (const auto originals = without_copies(its); !originals.empty())
-          of_task["without_copies"] = to_json(summarise_samples(originals));
+          of_task["without_copies"] = to_json(summarize_samples(originals));
         for (const auto& [arm, of_arm] : others) {
           if (of_arm != nullptr && of_arm->contains(task))
-            of_task[arm] = to_json(summarise_samples(of_arm->at(task)));
+            of_task[arm] = to_json(summarize_samples(of_arm->at(task)));
         }
         tasks.push_back(of_task);
       }
@@ -226,7 +226,7 @@ class comparison_report {
       const std::vector<const std::vector<compared_sample>*>& by_task) {
     if (by_task.empty()) return std::nullopt;
     std::vector<policy_summary> tasks;
-    for (const auto* samples : by_task) tasks.push_back(summarise_samples(*samples));
+    for (const auto* samples : by_task) tasks.push_back(summarize_samples(*samples));
     return mean_of(tasks);
   }
 

@@ -20,7 +20,7 @@ Outcome outcome_for(const schema::RolloutGroup::Reader& group,
 
 namespace {
 
-group_book::ready_group summarise(const schema::RolloutGroup::Reader& group,
+group_book::ready_group summarize(const schema::RolloutGroup::Reader& group,
                                   std::uint64_t sequence) {
   group_book::ready_group ready;
   ready.sequence = sequence;
@@ -59,7 +59,7 @@ group_book::group_book(database& db, std::map<group_id, waiting_group> waiting,
         if (!group)
           throw pool_error(db.folder().string() + ": the ready group " + to_string(id) +
                            " is missing");
-        append(summarise(**group, number_from_key(key)));
+        append(summarize(**group, number_from_key(key)));
         next_sequence_ = std::max(next_sequence_, number_from_key(key) + 1);
         return true;
       });
@@ -150,7 +150,7 @@ void group_book::append(ready_group group) {
 }
 
 void group_book::make_ready(const schema::RolloutGroup::Reader& group) {
-  const ready_group entry = summarise(group, next_sequence_++);
+  const ready_group entry = summarize(group, next_sequence_++);
   append(entry);
   record_builder<schema::ReadyGroup> stored;
   entry.group.store(stored->initGroupId());

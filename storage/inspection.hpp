@@ -118,10 +118,10 @@ struct verification_report {
 // that no group was trained on twice along the chain.
 verification_report verify_pool(const pool_inspector& pool);
 
-// Checks that everything that a run's file of acknowledgements lists is in the pool, and adds
+// Checks that everything that a run's file of acknowledgments lists is in the pool, and adds
 // missing entries to the report's problems. Each line is "group ID", "measurement ID VARIANT" or
 // "version N". Throws pool_error if the file cannot be opened.
-void check_acknowledgements(const pool_inspector& pool, const std::filesystem::path& file,
-                            verification_report& report);
+void check_acknowledgments(const pool_inspector& pool, const std::filesystem::path& file,
+                           verification_report& report);
 
 }  // namespace hone

@@ -329,8 +329,8 @@ verification_report verify_pool(const pool_inspector& pool) {
   return report;
 }
 
-void check_acknowledgements(const pool_inspector& pool, const std::filesystem::path& file,
-                            verification_report& report) {
+void check_acknowledgments(const pool_inspector& pool, const std::filesystem::path& file,
+                           verification_report& report) {
   std::ifstream in(file);
   if (!in) throw pool_error(file.string() + ": cannot be opened");
   const auto holds_measurement = [&](const measurement_id& id, const variant_id& variant) {
@@ -359,7 +359,7 @@ void check_acknowledgements(const pool_inspector& pool, const std::filesystem::p
       const auto number = parse_number<std::uint64_t>(first);
       found = number && versions.find(*number) != nullptr;
     }
-    ++report.checked["acknowledgements"];
+    ++report.checked["acknowledgments"];
     if (!found) report.complain("acknowledged, but missing: " + line);
   }
 }

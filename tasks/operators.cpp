@@ -7,7 +7,7 @@ namespace hone {
 namespace {
 
 // ATen of LibTorch 2.11 without: files, strings, devices and generators of random numbers; whatever
-// changes storages, names or autograd state; gradients; quantised, sparse and nested tensors;
+// changes storages, names or autograd state; gradients; quantized, sparse and nested tensors;
 // vendor-specific entry points. Also without operators that trust their caller with sizes, strides,
 // indices or pivots, most of which are the private halves of others: they read and write at any
 // address they are given, in the process that judges them.

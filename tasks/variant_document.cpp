@@ -47,7 +47,7 @@ std::size_t invalid_utf8_at(std::string_view text) {
   return std::string_view::npos;
 }
 
-std::string normalise(std::string_view text) {
+std::string normalize(std::string_view text) {
   if (text.size() > max_document_bytes) {
     refuse(0, "the document has " + std::to_string(text.size()) + " bytes, at most " +
                   std::to_string(max_document_bytes) + " are allowed");
@@ -241,7 +241,7 @@ void read_code_section(const section& code, const std::vector<std::string_view>&
 }
 
 variant_document parse_or_refuse(std::string_view raw) {
-  const std::string text = normalise(raw);
+  const std::string text = normalize(raw);
   const std::vector<std::string_view> lines = split_lines(text);
   const std::unique_ptr<cmark_node, free_node> root(
       cmark_parse_document(text.data(), text.size(), CMARK_OPT_DEFAULT));

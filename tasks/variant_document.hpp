@@ -13,7 +13,7 @@ namespace hone {
 
 inline constexpr std::size_t max_document_bytes = 256U << 10U;
 
-// A parsed variant document, with its line ends normalised to LF.
+// A parsed variant document, with its line ends normalized to LF.
 struct variant_document {
   std::string analysis;  // text under "## Performance Analysis", trimmed
   std::string design;    // text under "## Algorithm Design", trimmed

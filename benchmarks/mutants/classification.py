@@ -13,7 +13,7 @@ import torch
 from documents import blocks_of
 from errors import INFINITE, Reference, copied, widened
 from operators import PROGRAM_ERRORS, forward_of, outputs_of
-from program import normalised
+from program import normalized
 from simplification import are_equal
 
 KNOWN = pathlib.Path(__file__).resolve().parent / "known_equivalent.toml"
@@ -139,7 +139,7 @@ class Classifier:
                 yield sizes, label, self._references[key]
 
     def _graph(self, task, mutant, program):
-        if are_equal(task.reference, normalised(program)):
+        if are_equal(task.reference, normalized(program)):
             return Verdict("equivalent", reason="its graph is the same")
         native, float64 = forward_of(program), forward_of(program, is_float64=True)
         worst, is_exact = Worst(), True

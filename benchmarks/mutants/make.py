@@ -30,7 +30,7 @@ import value_mutations  # noqa: E402
 from cuda_tokens import Source  # noqa: E402
 from documents import document_of_program, find_documents  # noqa: E402
 from operators import PROGRAM_ERRORS  # noqa: E402
-from program import normalised  # noqa: E402
+from program import normalized  # noqa: E402
 from subject import Subject  # noqa: E402
 from task_files import find_tasks  # noqa: E402
 from torchscript_text import runnable  # noqa: E402
@@ -50,7 +50,7 @@ class TaskMutants:
         self.task = task
         self._random = random.Random(f"{seed} {task.name}")
         self._subject = Subject(task)
-        self._seen = {normalised(self._subject.program.text()), normalised(task.reference)}
+        self._seen = {normalized(self._subject.program.text()), normalized(task.reference)}
         self._documents = [d for d in documents if "cuda" in d.blocks]
         self._seen.update(self._tokens_of(d.text()) for d in documents)
         by_kind = {}
@@ -98,7 +98,7 @@ class TaskMutants:
             text, key = made, self._tokens_of(made)
         else:
             program = made.text()
-            text, key = document_of_program(program), normalised(program)
+            text, key = document_of_program(program), normalized(program)
             if key not in self._seen and not self._runs(program):
                 return None
         if key in self._seen or len(text.encode()) > MAX_BYTES:

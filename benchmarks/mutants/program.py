@@ -135,7 +135,7 @@ class Flattening:
         return self.atom(node)
 
 
-def normalised(text):
+def normalized(text):
     """Returns a program with arguments and values renamed by their number, in a fixed format."""
     tree = ast.parse(text)
     for function in tree.body:

@@ -45,8 +45,8 @@ RESCALED = {
     "linear": "y * SHARE", "linalg_vector_norm": "y * SHARE ** 0.5", "conv1d": "y * SHARE",
     "conv2d": "y * SHARE", "conv3d": "y * SHARE",
 }  # fmt: skip
-# Forms in which normalisations read a sample. D: the dimension.
-NORMALISATIONS = {
+# Forms in which normalizations read a sample. D: the dimension.
+NORMALIZATIONS = {
     "softmax": "torch.exp(x - torch.amax(x, dim=[D], keepdim=True)) / (share_read * torch.sum("
     "torch.exp(sample(x, D) - torch.amax(x, dim=[D], keepdim=True)), dim=[D], keepdim=True))",
     "log_softmax": "x - math.log(share_read) - "
@@ -68,9 +68,9 @@ def mutations(subject):
         for dimension, parts in sampled_dimensions(subject, operation):
             for what, helper in SAMPLES.items():
                 yield sampled(subject, index, operation, dimension, parts, what, helper)
-        if operation.base in NORMALISATIONS:
+        if operation.base in NORMALIZATIONS:
             for what, helper in SAMPLES.items():
-                yield from sampled_normalisation(subject, index, operation, what, helper)
+                yield from sampled_normalization(subject, index, operation, what, helper)
 
 
 def sampled_dimensions(subject, operation):
@@ -107,11 +107,11 @@ def sampled(subject, index, operation, dimension, parts, what, helper):
     return reading_a_sample(subject, index, operation, parts[0][0], dimension, value, what, helper)
 
 
-def sampled_normalisation(subject, index, operation, what, helper):
-    """Yields the mutation in which a normalisation takes its statistics from a sample."""
+def sampled_normalization(subject, index, operation, what, helper):
+    """Yields the mutation in which a normalization takes its statistics from a sample."""
     x = operation.operands[0].id
     dimension = dimension_of(operation)
-    value = NORMALISATIONS[operation.base]
+    value = NORMALIZATIONS[operation.base]
     if operation.base == "layer_norm":
         shape = operation.operand(1, "normalized_shape")
         dimension = "-1" if isinstance(shape, ast.List) and len(shape.elts) == 1 else None

@@ -111,7 +111,7 @@ def replacements(subject, kind, name):
             f"{kind}_replaced",
             "another slice",
             name,
-            f"every slice of dimension {d} of {role} is its neighbour",
+            f"every slice of dimension {d} of {role} is its neighbor",
             [f"NAME = torch.roll(GIVEN, [1], [{d}])"],
         )
         yield change(

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t min_other_cores = 4;
 
 // Returns the core and the hyper-threads that share it. The kernel's list reads "3,11" or "2-3". A
-// virtual machine often hides hyper-threads; then the core's neighbour is taken, which is usually
+// virtual machine often hides hyper-threads; then the core's neighbor is taken, which is usually
 // right.
 std::vector<int> siblings_of(int core) {
   std::vector<int> all;

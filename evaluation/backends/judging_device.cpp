@@ -270,7 +270,7 @@ judging_device::timed_program judging_device::time_and_confirm(
   const double first = job.getFirst().getScoreRaw();
   const double second = timed.score().raw;
   if (agree(first, second)) {
-    // Chance may favour a score of 1, but no other.
+    // Chance may favor a score of 1, but no other.
     timed.first_counts = job.getFirst().getCases().size() > 0 &&
                          device::is_close_to_equal(job.getFirst()) &&
                          std::abs(first - 1) < std::abs(second - 1);

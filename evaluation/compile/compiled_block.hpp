@@ -26,7 +26,7 @@ struct kernel_facts {
   unsigned local_bytes = 0;
   unsigned spilled_bytes = 0;  // bytes of registers that are stored to local memory
   unsigned max_threads_per_block = 0;
-  bool cooperative = false;  // synchronises its whole grid
+  bool cooperative = false;  // synchronizes its whole grid
 };
 
 // A compiled cuda block. Its kernels are those that the host program launches and the block

@@ -102,12 +102,12 @@ def _hone_compile(architecture):
             "naming " + kernel,
         )
         symbol = lowered.value.decode()
-        symbols[kernel] = (symbol, _hone_synchronises_grid(ptx, symbol))
+        symbols[kernel] = (symbol, _hone_synchronizes_grid(ptx, symbol))
     library.nvrtcDestroyProgram(_hone_ctypes.byref(program))
     return code, symbols
 
 
-def _hone_synchronises_grid(ptx, symbol):
+def _hone_synchronizes_grid(ptx, symbol):
     """Returns True if a kernel waits for its whole grid: it reads the address of the grid's
     workspace from an environment register."""
     entries = list(_hone_re.finditer(r"\.(entry|func)\b[^\n]*?([\w$]+)\s*\(", ptx))

@@ -354,7 +354,7 @@ class ModelNew(Model):
     Parameters, state_dict and signature are the original's, and so are gradients of the first
     order, for which backward() runs the original. A call that the variant was not made or verified
     for runs the original as well, with an ExportWarning: other shapes or types, another device than
-    a GPU, autocast, training with dropout or batch normalisation. The first call on each GPU and
+    a GPU, autocast, training with dropout or batch normalization. The first call on each GPU and
     for each set of shapes is compared with the original.
 
     Prepared parameters are made anew when a parameter changes. A change through `.data` does not

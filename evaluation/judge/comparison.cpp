@@ -95,9 +95,9 @@ class output_runs {
     return rounding_error(spread, own_[i], settled_[i], limits_.unit, limits_.least);
   }
   double error_around(std::size_t i) const {
-    std::array<double, JUDGE_NEIGHBOURS> errors{};
+    std::array<double, JUDGE_NEIGHBORS> errors{};
     int count = 0;
-    for (std::size_t j = first_neighbour(i, size()); j < size() && count < JUDGE_NEIGHBOURS; ++j)
+    for (std::size_t j = first_neighbor(i, size()); j < size() && count < JUDGE_NEIGHBORS; ++j)
       errors[static_cast<std::size_t>(count++)] = error_of_rounding(j);
     return median_of(errors.data(), count);
   }

@@ -48,17 +48,17 @@ JUDGE_RULE double rounding_error(double spread, double own, double exact, double
 // Where an element is off by more than rounding explains at itself, the median over this many
 // elements around it counts if it is larger: of billions of elements, some have small errors in
 // every run by chance.
-#define JUDGE_NEIGHBOURS 41
+#define JUDGE_NEIGHBORS 41
 
 // Returns true if an element whose error is so many times its limit may have that limit by chance.
 JUDGE_RULE bool may_be_chance(double ratio) { return ratio > 1 && ratio < 256; }
 
-// Returns the first of the neighbours of element i of n.
-JUDGE_RULE unsigned long long first_neighbour(unsigned long long i, unsigned long long n) {
-  const unsigned long long before = i < JUDGE_NEIGHBOURS / 2 ? i : JUDGE_NEIGHBOURS / 2;
-  return n < JUDGE_NEIGHBOURS                ? 0
-         : i - before + JUDGE_NEIGHBOURS > n ? n - JUDGE_NEIGHBOURS
-                                             : i - before;
+// Returns the first of the neighbors of element i of n.
+JUDGE_RULE unsigned long long first_neighbor(unsigned long long i, unsigned long long n) {
+  const unsigned long long before = i < JUDGE_NEIGHBORS / 2 ? i : JUDGE_NEIGHBORS / 2;
+  return n < JUDGE_NEIGHBORS                ? 0
+         : i - before + JUDGE_NEIGHBORS > n ? n - JUDGE_NEIGHBORS
+                                            : i - before;
 }
 
 JUDGE_RULE void sort_numbers(double* numbers, int count) {

@@ -233,7 +233,7 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
     if (perturbation != 0)
       perturb_elements(raw.bytes, raw.layout.type, spec, *case_, perturbations);
     if (change) vary(raw, *change);
-    values.push_back(oracle_->realise(first + i, raw));
+    values.push_back(oracle_->realize(first + i, raw));
   }
   return values;
 }
@@ -318,7 +318,7 @@ void reservoir::fill(std::span<const std::span<std::byte>> into,
       tensor_value raw = raw_contents(i, random);
       perturb(raw.bytes, raw.layout.type);
       if (change) vary(raw, *change);
-      copy(recipe_.oracle_->realise(first + i, raw));
+      copy(recipe_.oracle_->realize(first + i, raw));
     }
   }
 }

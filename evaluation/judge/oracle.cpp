@@ -82,7 +82,7 @@ value_set reference_oracle::call(std::size_t program, const value_set& inputs,
   return *std::move(outputs);
 }
 
-tensor_value reference_oracle::realise(std::size_t tensor, const tensor_value& raw) {
+tensor_value reference_oracle::realize(std::size_t tensor, const tensor_value& raw) {
   const tensor_spec& spec = tensor_of(*task_, tensor);
   tensor_value value = raw;
   if (program_of_[tensor] != 0) {

@@ -55,7 +55,7 @@ class reference_oracle {
 
   // Applies the `expr` of a tensor, if it has one, and casts to the tensor's type. Throws
   // reference_error.
-  tensor_value realise(std::size_t tensor, const tensor_value& raw);
+  tensor_value realize(std::size_t tensor, const tensor_value& raw);
 
   // Computes the outputs of a call with these arguments, in as many runs as `wanted` says. `how`:
   // the distribution of the inputs. Throws reference_error.

@@ -206,10 +206,10 @@ class paired_timing {
     }
   }
 
-  case_timing summarise_rounds() {
+  case_timing summarize_rounds() {
     timing_.is_confirmed = decision_ == timing_decision::confirmed;
     timing_.rounds = static_cast<std::uint32_t>(timing_.log_ratios.size());
-    timing_.ratio = summarise(timing_.log_ratios);
+    timing_.ratio = summarize(timing_.log_ratios);
     timing_.reference_us = median(reference_us_);
     timing_.candidate_us = median(candidate_us_);
     timing_.reference_wall_us = median(reference_wall_us_);
@@ -299,7 +299,7 @@ case_timing time_pair(timed_side& candidate, timed_side& reference, const timing
     timing.calibrate();
     while (timing.wants_another_round()) timing.time_round();
     timing.check_others();
-    return timing.summarise_rounds();
+    return timing.summarize_rounds();
   } catch (const timing_failure& e) {
     return timing.fail(e.why);
   }

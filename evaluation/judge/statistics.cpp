@@ -55,7 +55,7 @@ double relative_half_width(const interval& range) {
   return (range.high - range.low) / (range.high + range.low);
 }
 
-ratio_summary summarise(std::span<const double> log_ratios) {
+ratio_summary summarize(std::span<const double> log_ratios) {
   ratio_summary summary;
   for (const double log_ratio : bucket_medians(log_ratios))
     summary.buckets.push_back(std::exp(log_ratio));

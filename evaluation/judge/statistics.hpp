@@ -40,7 +40,7 @@ struct ratio_summary {
 double relative_half_width(const interval& range);
 
 // `log_ratios`: ln(reference / candidate), one per round.
-ratio_summary summarise(std::span<const double> log_ratios);
+ratio_summary summarize(std::span<const double> log_ratios);
 
 // The score of one or more timed cases: their geometric mean, rounded toward 1, and exactly 1 if
 // the combined interval contains 1.

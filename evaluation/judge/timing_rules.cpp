@@ -164,7 +164,7 @@ timing_decision decide(const timing_rules& rules, std::span<const double> log_ra
   const timing_decision by_interval = decide_by_interval(rules, log_ratios, clocked_ns);
   const bool needs_full_buckets = by_interval == timing_decision::settled &&
                                   log_ratios.size() < rules.rounds_of_full_buckets &&
-                                  spreads_too_far(rules, summarise(log_ratios));
+                                  spreads_too_far(rules, summarize(log_ratios));
   return needs_full_buckets ? timing_decision::go_on : by_interval;
 }
 

@@ -38,7 +38,7 @@ struct timing_rules {
   double hopeless_ratio = 0.2;  // a candidate more than five times slower needs no precision
   std::size_t hopeless_rounds = 3;
   // A difference smaller than `near_equal` (in log ratio) is accepted only after
-  // `near_equal_rounds` rounds, or when the budget is used up, so that chance favours a score of 1.
+  // `near_equal_rounds` rounds, or when the budget is used up, so that chance favors a score of 1.
   double near_equal = 0.12;
   std::size_t near_equal_rounds = 21;
   // The log ratio of a first measurement that this timing only has to confirm. Where the rounds

@@ -21,7 +21,7 @@ struct variation {
   random_word seed;
   random_word n;  // number of elements
   // Slices of one dimension: the elements between two of them, their number, and the number of
-  // neighbours that are scaled alike.
+  // neighbors that are scaled alike.
   random_word stride, extent, block;
   random_word kept;     // of `extent` slices, about as many keep their values in `sparse`
   double a, b;          // of the initializer

@@ -33,7 +33,7 @@ struct output_place {
 // Computes the places of a session's inputs and parameters in its arena, with guards around each of
 // them, and the start of its scratch memory. Interprets the arena's head, which the process writes,
 // and checks every number in it. Works in offsets alone, so that the class serves host and device
-// memory. Not synchronised.
+// memory. Not synchronized.
 class arena_plan {
  public:
   // Places `parameters` and then `sets` input sets from `begin` on, for the program of that index.

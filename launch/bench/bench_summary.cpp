@@ -35,7 +35,7 @@ bench_summary::column column_of(const std::vector<double>& speedups, std::size_t
   return column;
 }
 
-bench_summary summarise_group(const std::string& device_type, const std::string& group,
+bench_summary summarize_group(const std::string& device_type, const std::string& group,
                               const std::vector<const bench_result*>& results) {
   bench_summary summary;
   summary.device_type = device_type;
@@ -144,7 +144,7 @@ std::string print_missing_baselines(const std::vector<bench_result>& results) {
 
 }  // namespace
 
-std::vector<bench_summary> summarise(const std::vector<bench_result>& results) {
+std::vector<bench_summary> summarize(const std::vector<bench_result>& results) {
   std::map<std::pair<std::string, std::string>, std::vector<const bench_result*>> groups;
   for (const bench_result& one : results) {
     groups[{one.device_type, one.group}].push_back(&one);
@@ -152,7 +152,7 @@ std::vector<bench_summary> summarise(const std::vector<bench_result>& results) {
   }
   std::vector<bench_summary> all;
   for (const auto& [key, members] : groups)
-    all.push_back(summarise_group(key.first, key.second, members));
+    all.push_back(summarize_group(key.first, key.second, members));
   return all;
 }
 
@@ -181,7 +181,7 @@ std::string print_markdown(const std::vector<bench_result>& results) {
       "# Results of `hone bench`\n\nOf each task, the correct document with the highest speed-up "
       "counts. fast_p is the share of\nall tasks with a correct document that is more than p times "
       "as fast.\n";
-  for (const bench_summary& s : summarise(results)) text += print_summary(s);
+  for (const bench_summary& s : summarize(results)) text += print_summary(s);
   text +=
       "\n## Documents\n\n| device | task | document | outcome | speed-up | 95 % interval | "
       "reference us | us |\n|---|---|---|---|---|---|---|---|\n";

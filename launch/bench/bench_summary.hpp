@@ -31,8 +31,8 @@ struct bench_summary {
   std::map<std::string, column> against;  // by baseline
 };
 
-// Summarises each group of each device type, and all groups of a device type as "all".
-std::vector<bench_summary> summarise(const std::vector<bench_result>& results);
+// Summarizes each group of each device type, and all groups of a device type as "all".
+std::vector<bench_summary> summarize(const std::vector<bench_result>& results);
 
 // Return the results and the summaries as CSV and as Markdown.
 std::string print_csv(const std::vector<bench_result>& results);

@@ -77,7 +77,7 @@ int bench(const bench_options& options) {
   const auto all = results.of(plan, device_types_of(devices), depth);
   write_text(fs::path(options.out) / "results.csv", print_csv(all));
   write_text(fs::path(options.out) / "results.md", print_markdown(all));
-  for (const bench_summary& s : summarise(all)) std::cout << describe_summary(s) << "\n";
+  for (const bench_summary& s : summarize(all)) std::cout << describe_summary(s) << "\n";
   std::cout << "results: " << options.out << "/results.{jsonl,csv,md}\n";
   return 0;
 }

@@ -283,7 +283,7 @@ int portability(const pool_arguments& a) {
 int verify(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   verification_report report = verify_pool(pool);
-  if (!a.acknowledged.empty()) check_acknowledgements(pool, a.acknowledged, report);
+  if (!a.acknowledged.empty()) check_acknowledgments(pool, a.acknowledged, report);
   if (a.json) {
     std::cout << one_line(ordered_json{{"checked", report.checked},
                                        {"problem_count", report.problem_count},
@@ -380,7 +380,7 @@ void add_pool_commands(CLI::App& app, command_action& action) {
   auto check = add("verify", "Check every reference between records and every index", verify);
   check.first->add_option(
       "--acknowledged", check.second->acknowledged,
-      "a run's file of acknowledgements; everything that it lists must be in the pool");
+      "a run's file of acknowledgments; everything that it lists must be in the pool");
 }
 
 }  // namespace hone

@@ -32,8 +32,8 @@ pool_actor start_pool(caf::actor_system& system, const head_parts& parts,
   pool_actor_options options = parts.pool;
   options.storage.folder = parts.folder.pool();
   options.storage.judge_version = judge_version;
-  if (!options.acknowledgements.empty())
-    options.acknowledgements = (parts.folder.path() / options.acknowledgements).string();
+  if (!options.acknowledgments.empty())
+    options.acknowledgments = (parts.folder.path() / options.acknowledgments).string();
   return system.spawn<caf::detached>(pool_behavior, options, parts.tasks,
                                      caf::actor(supervisor.ptr()));
 }

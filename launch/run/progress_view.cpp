@@ -136,7 +136,7 @@ void progress_view::message(const std::string& line) {
   std::cout << line << std::endl;
 }
 
-std::string progress_view::summarise(const node_snapshot& snapshot) const {
+std::string progress_view::summarize(const node_snapshot& snapshot) const {
   const double steps = number_of(snapshot, "learner", "steps");
   std::string text = "[" + clock_text(seconds_since(started_)) + "] ";
   if (steps == 0) return text + "starting";
@@ -162,7 +162,7 @@ std::string progress_view::summarise(const node_snapshot& snapshot) const {
 std::string progress_view::draw(const node_snapshot& snapshot) const {
   const auto run = *snapshot.run;
   std::ostringstream out;
-  out << summarise(snapshot) << "\n" << activity_text(snapshot) << "\n";
+  out << summarize(snapshot) << "\n" << activity_text(snapshot) << "\n";
   const std::string queues = queues_text(snapshot);
   if (!queues.empty()) out << "queues (waiting+working): " << queues << "\n";
   const std::string devices = devices_text(snapshot);
@@ -219,7 +219,7 @@ void progress_view::show(const node_snapshot& snapshot) {
   }
   if (clock_type::now() - last_line_ < line_interval) return;
   last_line_ = clock_type::now();
-  std::cout << summarise(snapshot) << "  |  " << activity_text(snapshot) << "  |  "
+  std::cout << summarize(snapshot) << "  |  " << activity_text(snapshot) << "  |  "
             << samples_text(*snapshot.run) << std::endl;
 }
 

@@ -27,7 +27,7 @@ class progress_view {
   // Returns the block of lines for a terminal.
   std::string draw(const node_snapshot& snapshot) const;
   // Returns stage, step, times and speed.
-  std::string summarise(const node_snapshot& snapshot) const;
+  std::string summarize(const node_snapshot& snapshot) const;
 
   std::mutex lock_;
   bool is_terminal_;

@@ -157,7 +157,7 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
   for (std::size_t round = 0; groups.size() < documents.size() * device_types.size(); ++round) {
     for (const auto& [name, list] : by_task) {
       // A stride without a common divisor with the number of documents visits each document once
-      // and keeps neighbours of a sweep apart.
+      // and keeps neighbors of a sweep apart.
       const std::size_t stride = list.size() % 7 != 0 ? 7 : 1;
       if (round >= list.size()) continue;
       const task& t = *tasks.find(name);

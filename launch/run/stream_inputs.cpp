@@ -38,7 +38,7 @@ std::vector<corpus_document> add_stream_sample(const configuration& c,
   const double pairs = static_cast<double>(c.learner.plan.sft.updates * c.learner.plan.sft.batch);
   const double lessons = pairs / c.stream.variants;
   const auto count = std::min<std::uint64_t>(
-      c.stream.most_judged, static_cast<std::uint64_t>(lessons / c.stream.judge_one_in));
+      c.stream.max_judged, static_cast<std::uint64_t>(lessons / c.stream.judge_one_in));
   lesson_process source(stream_settings(c, excluded), 0, c.stream.judge_one_in);
   std::vector<corpus_document> documents;
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -80,7 +80,7 @@ struct Kernel {
   maxThreadsPerBlock @5 :UInt32;              # CUDA only
   symbol @6 :Text;                            # CUDA only: name in the cubin, mangled for C++
   cooperative @7 :Bool;
-  # CUDA only: the kernel synchronises its whole grid, so all blocks must run at once.
+  # CUDA only: the kernel synchronizes its whole grid, so all blocks must run at once.
 
   spilledBytes @8 :UInt32;                    # CUDA only: registers spilled, among localBytes
 

@@ -71,7 +71,7 @@ http_client::http_client(const std::atomic<bool>& stops) : state_(std::make_uniq
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   state_->handle = curl_easy_init();
   state_->stops = &stops;
-  if (state_->handle == nullptr) throw std::runtime_error("libcurl cannot be initialised");
+  if (state_->handle == nullptr) throw std::runtime_error("libcurl cannot be initialized");
 }
 
 http_client::~http_client() { curl_easy_cleanup(state_->handle); }

@@ -12,7 +12,7 @@ namespace hone {
 // number of tokens and V the size of the vocabulary; tensors are fp32 unless stated otherwise.
 
 // The distribution that tokens are sampled from: the softmax of logits / temperature, restricted to
-// the tokens that all of the following rules admit, and renormalised. The most likely token is
+// the tokens that all of the following rules admit, and renormalized. The most likely token is
 // always admitted.
 struct sampling_distribution {
   double temperature = 1.0;

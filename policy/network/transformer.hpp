@@ -33,7 +33,7 @@ class decoder {
   // Returns logits [B, T, V] (fp32) of `tokens` [B, T] (int64). Attention is causal, and each
   // sequence starts at position 0. Differentiable in the weights.
   at::Tensor logits(const decoder_weights& weights, const at::Tensor& tokens) const;
-  // Returns the normalised hidden states [M, width] at `positions` [M] (int64) of `tokens` [N]
+  // Returns the normalized hidden states [M, width] at `positions` [M] (int64) of `tokens` [N]
   // (int64), which head() turns into logits. `tokens` holds sequences of `lengths` tokens one after
   // the other, without padding. Causal and differentiable as logits().
   at::Tensor hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
@@ -50,7 +50,7 @@ class decoder {
   checkpointed_pass checkpointed_hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
                                            std::span<const std::int64_t> lengths,
                                            const at::Tensor& positions) const;
-  // Return the logits [..., V] of normalised hidden states [..., width]: in fp32, or in the
+  // Return the logits [..., V] of normalized hidden states [..., width]: in fp32, or in the
   // weights' dtype, in which the network computes them.
   at::Tensor head(const decoder_weights& weights, const at::Tensor& hidden) const;
   at::Tensor unconverted_head(const decoder_weights& weights, const at::Tensor& hidden) const;
@@ -80,7 +80,7 @@ class decoder {
                            const std::vector<std::string>& names) const;
   at::Tensor norm(const decoder_weights& weights, const at::Tensor& x,
                   const std::string& name) const;
-  // Returns the normalised hidden states [N, width] of concatenated sequences.
+  // Returns the normalized hidden states [N, width] of concatenated sequences.
   at::Tensor hidden(const decoder_weights& weights, const at::Tensor& tokens,
                     std::span<const std::int64_t> lengths) const;
   // Returns causal attention [N, heads * head_width] within each of the concatenated sequences,

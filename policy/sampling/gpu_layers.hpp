@@ -51,7 +51,7 @@ class gpu_layers {
              CUstream stream);
 
   // Runs the layers on `n` tokens. `attend` is called for each layer: it reads q, k and v from
-  // queries() and writes to mixed(). The normalised hidden states are in hidden() then.
+  // queries() and writes to mixed(). The normalized hidden states are in hidden() then.
   void run(std::int64_t n, const token_rows& rows,
            const std::function<void(std::size_t layer)>& attend);
   // Attention of `n` slots to the pages of a layer, for run().

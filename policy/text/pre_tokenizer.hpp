@@ -9,7 +9,7 @@
 
 namespace hone {
 
-// Pre-tokenisation: the steps of a Hugging Face tokenizer.json that cut a text into pieces before
+// Pre-tokenization: the steps of a Hugging Face tokenizer.json that cut a text into pieces before
 // byte pairs are merged.
 
 // Returns `text` with U+FFFD instead of each byte that is not part of valid UTF-8.

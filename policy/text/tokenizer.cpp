@@ -63,7 +63,7 @@ struct tokenizer::state {
   std::vector<bool> is_special;
   pair_merges merges;
   added_tokens added;             // found in a text as it is
-  added_tokens added_normalised;  // found in the normalised text
+  added_tokens added_normalized;  // found in the normalized text
   std::vector<step> steps;        // of the pre-tokenizer, in order
   std::array<std::string, 256> characters = byte_characters();
   std::array<std::optional<token_id>, 256> byte_tokens{};
@@ -71,7 +71,7 @@ struct tokenizer::state {
   bool fuses_unknown = false;         // one such token represents a row of such bytes
   std::vector<token_id> before_text;  // of the post-processor
   std::unordered_map<std::string, unsigned char> bytes_of_characters;
-  bool normalise = false;
+  bool normalize = false;
   bool ignore_merges = false;
   mutable std::mutex cache_lock;
   mutable std::unordered_map<std::string, std::vector<token_id>> cache;
@@ -160,7 +160,7 @@ void tokenizer::state::read_added_tokens(const json& list) {
     is_added[id] = true;
     is_special[id] = token.value("special", false);
     vocabulary[text] = id;
-    auto& found_in = token.value("normalized", false) ? added_normalised : added;
+    auto& found_in = token.value("normalized", false) ? added_normalized : added;
     found_in.add({text, id, token.value("lstrip", false), token.value("rstrip", false),
                   token.value("single_word", false)});
   }
@@ -170,7 +170,7 @@ void tokenizer::state::read_normalizer(const json& node) {
   if (node.is_null()) return;
   const std::string type = node.value("type", "");
   if (type == "NFC") {
-    normalise = true;
+    normalize = true;
   } else if (type == "Sequence") {
     for (const json& part : node.at("normalizers")) read_normalizer(part);
   } else {
@@ -261,7 +261,7 @@ std::vector<token_id> tokenizer::state::encode_piece(std::string_view piece) con
 void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& out) const {
   if (raw.empty()) return;
   std::string text(raw);
-  if (normalise) {
+  if (normalize) {
     // The length is passed because the text may hold NUL characters.
     utf8proc_uint8_t* normal = nullptr;
     const utf8proc_ssize_t size =
@@ -272,7 +272,7 @@ void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& 
       text.assign(reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size));
     std::free(normal);
   }
-  cut_at(added_normalised, text, out,
+  cut_at(added_normalized, text, out,
          [this](std::string_view piece, std::vector<token_id>& to) { encode_words(piece, to); });
 }
 

@@ -14,7 +14,7 @@ namespace hone {
 using token_id = std::uint32_t;
 
 // A Hugging Face tokenizer.json: byte-level BPE, whose vocabulary may lack bytes, with
-// pre-tokenisation by regular expressions (PCRE2), NFC normalisation (utf8proc) and added tokens.
+// pre-tokenization by regular expressions (PCRE2), NFC normalization (utf8proc) and added tokens.
 // encode() returns the same ids as the Python package `tokenizers` with add_special_tokens=False.
 // Immutable after loading; any number of threads may use it.
 class tokenizer {

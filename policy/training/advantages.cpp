@@ -44,9 +44,9 @@ std::vector<rewarded_group> smoothed(const std::vector<rewarded_group>& groups, 
   std::vector<double> all;
   for (const auto& [rewards, noise] : groups) all.insert(all.end(), rewards.begin(), rewards.end());
   const double scale = all.empty() ? 0 : deviation(all);
-  const std::vector<double> standardised = clipped(group_advantages(all), limit);
+  const std::vector<double> standardized = clipped(group_advantages(all), limit);
   std::vector<rewarded_group> result;
-  auto next = standardised.begin();
+  auto next = standardized.begin();
   for (const auto& [rewards, noise] : groups) {
     const auto end = next + static_cast<std::ptrdiff_t>(rewards.size());
     result.push_back({{next, end}, scale > 0 ? noise / scale : 0});

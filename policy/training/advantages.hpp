@@ -13,7 +13,7 @@ enum class outlier_rule {
   // subtracted: what the best completion loses to the clip is not charged to the others.
   recentre,
   // Rewards are smoothed before groups are formed (CUDA-L1, arXiv 2507.14111, section 3.2): they
-  // are standardised over all rewards of the step and clipped to plus and minus the limit.
+  // are standardized over all rewards of the step and clipped to plus and minus the limit.
   // Advantages are not clipped.
   smooth,
 };

@@ -116,7 +116,7 @@ bool curriculum::advance() {
     ended = true;
     stream_.reset();  // its processes take memory and cores
     if (stage_ != Stage::CONTRASTIVE || !trainer_) continue;
-    trainer_->restart_optimiser();
+    trainer_->restart_optimizer();
     if (has_kl()) trainer_->keep_reference();
   }
   return ended;

@@ -55,7 +55,7 @@ struct contrastive_stage_options {
   // Most groups that a step takes. Those whose rewards do not differ are replaced until `groups`
   // others are there or the step has taken so many (dynamic sampling: DAPO, arXiv 2503.14476,
   // section 3.2). Replaces none if it is not above `groups`.
-  std::int64_t most_groups = 0;
+  std::int64_t max_groups = 0;
   // Spreads the groups of a step evenly over the tasks: one group per task, or an equal share per
   // task if there are fewer tasks than groups.
   bool one_per_task = true;

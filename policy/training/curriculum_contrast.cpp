@@ -75,7 +75,7 @@ std::size_t curriculum::missing_groups(
     const std::vector<record<schema::TrainingBatch>>& taken) const {
   if (taken.empty()) return static_cast<std::size_t>(options_.contrastive.groups);
   if (taken.back()->getGroups().size() == 0) return 0;  // no task has any left
-  const auto most = static_cast<std::size_t>(options_.contrastive.most_groups);
+  const auto most = static_cast<std::size_t>(options_.contrastive.max_groups);
   std::size_t all = 0;
   std::size_t useful = 0;
   for (const auto& batch : taken) {

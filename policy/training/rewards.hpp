@@ -23,9 +23,9 @@ enum class reward_shape {
 enum class reward_baseline { eager, best };
 // The reward of a completion whose program is an exemplar that its prompt shows.
 enum class copy_rule {
-  paid,           // its full reward
-  as_neighbours,  // at most the mean reward of the group's other programs that work, and at most
-                  // that of a speed-up of 1 if there are none
+  paid,          // its full reward
+  as_neighbors,  // at most the mean reward of the group's other programs that work, and at most
+                 // that of a speed-up of 1 if there are none
 };
 
 // Return a value's name in the configuration, and the value of a name or nullopt.

@@ -23,7 +23,7 @@ struct scored_document {
 // Draws training pairs (prompt, document) that look like the prompts of the later stages: a share
 // of the prompts shows documents of the same task and device type with their scores. They are not
 // faster than the document that follows, were timed, and hold another program: the policy is to
-// learn to improve on what it is shown, neither to copy it nor to do worse. Documents are tokenised
+// learn to improve on what it is shown, neither to copy it nor to do worse. Documents are tokenized
 // once, when they are added. Must be used by one thread at a time.
 class sft_data_set {
  public:

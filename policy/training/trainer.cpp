@@ -333,7 +333,7 @@ void trainer::load_reference(const std::filesystem::path& checkpoint) {
   state_->put(&replica::reference, decoder_weights::load(checkpoint, config), config.dtype);
 }
 
-void trainer::restart_optimiser() {
+void trainer::restart_optimizer() {
   const own_streams guard(*state_);
   state_->adam->restart();
 }

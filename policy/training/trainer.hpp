@@ -108,7 +108,7 @@ class trainer {
   void keep_reference();
   void load_reference(const std::filesystem::path& checkpoint);
   // Resets the optimizer's moments; called when a stage with another objective begins.
-  void restart_optimiser();
+  void restart_optimizer();
 
   // Returns a copy of the current weights on the trainer's device, complete when this returns.
   decoder_weights copy_weights() const;

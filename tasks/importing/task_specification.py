@@ -295,7 +295,7 @@ class Specification:
             return spec | {"init": init}
         if tensor.device.type == "meta":
             raise Failure(
-                f"{name}: how it is initialised cannot be followed, and it is too large to be made "
+                f"{name}: how it is initialized cannot be followed, and it is too large to be made "
                 "here"
             )
         samples = self.model_samples.get(self.targets[node])

@@ -103,7 +103,7 @@ class Matching:
     """Expressions of a candidate's tensors over the parameters of a task.
 
     The parameters that a constructor draws are found by their values. Those that it sets to one
-    number, such as the statistics of a batch normalisation, are found by their names or, of tensors
+    number, such as the statistics of a batch normalization, are found by their names or, of tensors
     of one shape and number, by the order in which they are made.
 
     parameters: the task's parameters by name.

@@ -21,7 +21,7 @@ def reduced_sizes(timed, names, affordable):
 def odd_sizes(timed):
     """Yields sizes to try in addition to the file's.
 
-    Small odd numbers come first, then neighbours of the file's sizes, then changes of one size.
+    Small odd numbers come first, then neighbors of the file's sizes, then changes of one size.
     """
     names = list(timed)
     small, more = [63, 37, 29, 17, 13, 11, 7, 5, 3], [5, 67, 41, 31, 19, 23, 9, 7, 5]

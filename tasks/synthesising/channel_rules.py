@@ -103,7 +103,7 @@ def channel_bias(p, v):
 
 
 def channel_norm(p, v):
-    """Normalises over each instance's channel, over groups of channels, or by known statistics."""
+    """Normalizes over each instance's channel, over groups of channels, or by known statistics."""
     if v.rank < 2 or not isinstance(v.shape[1], int):
         return None
     channels = (v.shape[1],)

@@ -71,7 +71,7 @@ def softmax(p, v):
 
 
 def row_norm(p, v):
-    """Normalises rows: layer norm, RMS norm, or by their length."""
+    """Normalizes rows: layer norm, RMS norm, or by their length."""
     if v.rank < 2:
         return None
     last = v.rank - 1
@@ -81,13 +81,13 @@ def row_norm(p, v):
         mean = p.let(
             f"torch.mean({v.name}, dim=[{last}], keepdim=True)", (*v.shape[:-1], 1), "mean"
         )
-        centred = p.let(f"{v.name} - {mean.name}", v.shape, "centring")
+        centered = p.let(f"{v.name} - {mean.name}", v.shape, "centring")
         spread = p.let(
-            f"torch.mean({centred.name} * {centred.name}, dim=[{last}], keepdim=True)",
+            f"torch.mean({centered.name} * {centered.name}, dim=[{last}], keepdim=True)",
             mean.shape,
             "variance",
         )
-        text = f"{centred.name} * torch.rsqrt({spread.name} + 1e-5) * {weight.name} + {bias.name}"
+        text = f"{centered.name} * torch.rsqrt({spread.name} + 1e-5) * {weight.name} + {bias.name}"
         return p.let(text, v.shape, "layer norm")
     if kind == 1:
         weight = p.parameter(v.shape[-1:], "g")
@@ -182,7 +182,7 @@ def shift(p, v):
         return None
     d = p.random.randrange(1, v.rank)
     joined = p.random.choice(list(BINARY))
-    moved = p.let(f"torch.roll({v.name}, [1], [{d}])", v.shape, "neighbours")
+    moved = p.let(f"torch.roll({v.name}, [1], [{d}])", v.shape, "neighbors")
     return p.let(filled(BINARY[joined], x=v.name, y=moved.name), v.shape, f"{joined} with them")
 
 

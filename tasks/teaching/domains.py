@@ -39,7 +39,7 @@ class Domain:
         return product([self.dims[k] for k in self.kept_places if k > last], self.cases)
 
     def pattern(self):
-        """The sizes of neighbours that are kept or reduced together."""
+        """The sizes of neighbors that are kept or reduced together."""
         out = []
         for dim, is_reduced in zip(self.dims, self.reduced):
             if out and out[-1][0] == is_reduced:
@@ -81,7 +81,7 @@ def refined(dims, reduced, others, cases):
 
 
 def paired(dims, others, cases, flags_of=None):
-    """Pairs the smallest groups of neighbours that have equal products."""
+    """Pairs the smallest groups of neighbors that have equal products."""
     flags = flags_of if flags_of is not None else [False] * len(dims)
     left = [(d, f) for d, f in zip(dims, flags) if not d.is_one]
     right = [d for d in others if not d.is_one]

@@ -14,8 +14,8 @@ def setting_lines(task, device, reference, moves, program):
     return settings(moves, task, device, calls, bool(heavy))
 
 
-def document(task, moves, program, lines, analysed=None):
-    """lines: of the toml block. analysed: the text of the analysis, without it that of analysis().
+def document(task, moves, program, lines, analyzed=None):
+    """lines: of the toml block. analyzed: the text of the analysis, without it that of analysis().
 
     program: a HostProgram; without it, the reference as it is.
     """
@@ -27,7 +27,7 @@ def document(task, moves, program, lines, analysed=None):
     if cuda:
         blocks += f"```cuda\n{cuda}```\n"
     return (
-        f"## Performance Analysis\n{analysed or analysis(program)}\n"
+        f"## Performance Analysis\n{analyzed or analysis(program)}\n"
         f"## Algorithm Design\n{design(moves, program, lines)}\n"
         f"## Code Implementation\n{blocks}```python\n{code}```\n"
     )

@@ -1,4 +1,4 @@
-"""Reductions, normalisations and losses, in terms of element-wise operations and reductions."""
+"""Reductions, normalizations and losses, in terms of element-wise operations and reductions."""
 
 import math
 
@@ -125,7 +125,7 @@ def moments(c, x, axes):
     return mean_there, apply_row(c.b, "div", squares, extent)
 
 
-def normalised(c, x, axes, eps):
+def normalized(c, x, axes, eps):
     mean_there, variance = moments(c, x, axes)
     scale = apply_row(c.b, "rsqrt", apply_row(c.b, "add", variance, number(eps)))
     return apply_row(c.b, "mul", apply_row(c.b, "sub", x, mean_there), scale)
@@ -140,7 +140,7 @@ def scaled(c, x, weight, bias):
 @rule("layer_norm")
 def layer_norm(c, x, shape, weight=None, bias=None, eps=1e-5, *_):
     axes = list(range(x.rank - len(shape), x.rank))
-    return scaled(c, normalised(c, computed_in_float(x), axes, eps), weight, bias)
+    return scaled(c, normalized(c, computed_in_float(x), axes, eps), weight, bias)
 
 
 @rule("rms_norm")
@@ -159,7 +159,7 @@ def group_norm(c, x, groups, weight=None, bias=None, eps=1e-5, *_):
         raise Unsupported("groups of a number of channels that varies")
     split = [[s[0], groups, channels // groups, *s[2:]] for s in c.shapes]
     inside = c.b.reshape_to(x, split)
-    out = normalised(c, inside, list(range(2, inside.rank)), eps)
+    out = normalized(c, inside, list(range(2, inside.rank)), eps)
     out = c.b.reshape(out, x.dims)
     return scaled(c, out, by_channel(c.b, weight, x.rank), by_channel(c.b, bias, x.rank))
 
@@ -168,7 +168,7 @@ def group_norm(c, x, groups, weight=None, bias=None, eps=1e-5, *_):
 def instance_norm(c, x, weight, bias, mean_now, variance_now, use_input_stats, momentum, eps, *_):
     if not use_input_stats:
         raise Unsupported("an instance norm with given moments")
-    out = normalised(c, computed_in_float(x), list(range(2, x.rank)), eps)
+    out = normalized(c, computed_in_float(x), list(range(2, x.rank)), eps)
     return scaled(c, out, by_channel(c.b, weight, x.rank), by_channel(c.b, bias, x.rank))
 
 

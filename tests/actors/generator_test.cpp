@@ -265,7 +265,7 @@ TEST_F(GeneratorActor, SubmitsAGroupAgainUntilItIsAcknowledged) {
   give_draw(0, 1);
   const group_id first(take_group(false)->getId());
   advance(timeouts::pool_retry);
-  EXPECT_EQ(group_id(take_group()->getId()), first) << "the pool recognises a repetition by its id";
+  EXPECT_EQ(group_id(take_group()->getId()), first) << "the pool recognizes a repetition by its id";
 }
 
 TEST_F(GeneratorActor, NewWeightsApplyToTheNextTokens) {

@@ -41,7 +41,7 @@ TEST_F(LearnerActor, AStepNamesItsGroupsAndItsParent) {
 }
 
 TEST_F(LearnerActor, AStepReplacesGroupsWhoseRewardsDoNotDiffer) {
-  options_.plan.contrastive.most_groups = 4;
+  options_.plan.contrastive.max_groups = 4;
   start();
   take_commit();
   next_weights();

@@ -81,7 +81,7 @@ class PoolOnASlowDisk : public testing::Test {
     options.storage.folder = folder_ / "pool";
     options.storage.judge_version = 1;
     options.draws = {.max_groups = 4, .samples = 2};
-    options.acknowledgements = folder_ / "acknowledged";
+    options.acknowledgments = folder_ / "acknowledged";
     const auto me = caf::actor_cast<caf::actor>(self_);
     pool_ = system_.spawn<caf::detached>(
         pool_behavior, options, std::make_shared<const task_table>(table_of_softmax(the_task())),

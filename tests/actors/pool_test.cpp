@@ -24,7 +24,7 @@ class PoolActor : public actor_test {
     options_.storage.folder = folder_ / "pool";
     options_.storage.judge_version = 1;
     options_.draws = {.max_groups = 1, .samples = 2};
-    options_.acknowledgements = folder_ / "acknowledged";
+    options_.acknowledgments = folder_ / "acknowledged";
     options_.has_log_thread = false;
   }
   void start() {

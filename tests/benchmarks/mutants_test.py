@@ -23,7 +23,7 @@ from classification import ACCURATE_UNITS, Classifier  # noqa: E402
 from documents import document_of_program, read_documents  # noqa: E402
 from errors import Reference, copied, widened  # noqa: E402
 from operators import forward_of, outputs_of  # noqa: E402
-from program import Program, normalised  # noqa: E402
+from program import Program, normalized  # noqa: E402
 from safetensors_files import read_safetensors, write_safetensors  # noqa: E402
 from simplification import are_equal  # noqa: E402
 from subject import Subject  # noqa: E402
@@ -107,8 +107,8 @@ class Programs(unittest.TestCase):
     def test_names_do_not_matter_for_the_normal_form(self):
         one = "def forward(x: Tensor) -> Tensor:\n    y = x + 1.0\n    return y\n"
         other = "def forward(a: Tensor) -> Tensor:\n    b = a + 1.0\n    return b\n"
-        self.assertEqual(normalised(one), normalised(other))
-        self.assertNotEqual(normalised(one), normalised(other.replace("+", "-")))
+        self.assertEqual(normalized(one), normalized(other))
+        self.assertNotEqual(normalized(one), normalized(other.replace("+", "-")))
 
     def test_loops_stay_as_they_are(self):
         text = (

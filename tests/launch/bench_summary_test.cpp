@@ -40,7 +40,7 @@ bench_result wrong(const std::string& task, const std::string& group = "level1")
 
 TEST(BenchSummary, CountsTheBestDocumentOfEachTask) {
   const auto all =
-      summarise({ok("a", 2), ok("a", 4), wrong("a"), ok("b", 1), ok("c", 0.5), wrong("d")});
+      summarize({ok("a", 2), ok("a", 4), wrong("a"), ok("b", 1), ok("c", 0.5), wrong("d")});
   ASSERT_EQ(all.size(), 2U);
   for (const bench_summary& s : all) {
     EXPECT_EQ(s.tasks, 4U);
@@ -61,7 +61,7 @@ TEST(BenchSummary, CountsTheBestDocumentOfEachTask) {
 TEST(BenchSummary, KeepsGroupsAndDeviceTypesApart) {
   bench_result other = ok("a", 3);
   other.device_type = "cpu";
-  const auto all = summarise({ok("a", 2), ok("b", 8, "level2"), other, ok("z", 5, "all")});
+  const auto all = summarize({ok("a", 2), ok("b", 8, "level2"), other, ok("z", 5, "all")});
   std::map<std::string, double> means;
   for (const bench_summary& s : all)
     means[s.device_type + " " + s.group] = s.against.at("eager").geometric_mean;
@@ -72,11 +72,11 @@ TEST(BenchSummary, KeepsGroupsAndDeviceTypesApart) {
 }
 
 TEST(BenchSummary, HasNoMeanWithoutACorrectDocument) {
-  const auto all = summarise({wrong("a")});
+  const auto all = summarize({wrong("a")});
   EXPECT_EQ(all.front().correct, 0U);
   EXPECT_EQ(all.front().against.at("eager").geometric_mean, 0);
   EXPECT_EQ(all.front().against.at("eager").fast.at(0), 0);
-  EXPECT_TRUE(summarise({}).empty());
+  EXPECT_TRUE(summarize({}).empty());
 }
 
 TEST(BenchSummary, PrintsCsvThatQuotesItsFields) {
@@ -99,7 +99,7 @@ TEST(BenchSummary, PrintsMarkdownTables) {
 TEST(BenchSummary, LeavesOutTasksWithoutAResult) {
   bench_result none = ok("c", 50);
   none.has_result = false;
-  const std::vector<bench_summary> all = summarise({ok("a", 2), wrong("b"), none});
+  const std::vector<bench_summary> all = summarize({ok("a", 2), wrong("b"), none});
   const bench_summary& s = all.front();
   EXPECT_EQ(s.tasks, 2U);
   EXPECT_EQ(s.correct, 1U);

@@ -175,6 +175,25 @@ TEST_F(ConfigurationFile, AnUnknownOverrideIsRefused) {
   EXPECT_THAT(refusal(least_, {"pool"}), HasSubstr("section.key=value"));
 }
 
+TEST_F(ConfigurationFile, OldNamesAreReadWithANotice) {
+  const auto said = [&](const std::string& text, const std::vector<std::string>& overrides) {
+    testing::internal::CaptureStderr();
+    const configuration c = load(text, overrides);
+    EXPECT_DOUBLE_EQ(c.optimizer.weight_decay, 0.25);
+    EXPECT_DOUBLE_EQ(c.optimizer.beta1, 0.5);
+    EXPECT_EQ(c.learner.plan.contrastive.max_groups, 15);
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string old = "[optimiser]\nweight_decay = 0.25\n";
+  const std::string now = "[optimizer]\nweight_decay = 0.25\n";
+  const std::vector<std::string> overrides = {"optimiser.beta1=0.5", "contrastive.most_groups=15"};
+  EXPECT_THAT(said(least_ + old, overrides), HasSubstr("optimiser is now optimizer"));
+  EXPECT_THAT(said(least_ + now + "beta1 = 0.5\n[contrastive]\nmost_groups = 15\n", {}),
+              HasSubstr("contrastive.most_groups is now contrastive.max_groups"));
+  EXPECT_EQ(said(least_ + now + "beta1 = 0.5\n[contrastive]\nmax_groups = 15\n", {}), "");
+  EXPECT_THAT(refusal(least_ + old + now), HasSubstr("which is there as well"));
+}
+
 TEST_F(ConfigurationFile, AWrongOverrideIsBlamedAndNotTheFile) {
   EXPECT_THAT(refusal(least_ + "[generation]\ntop_p = 0.5\n", {"generation.top_p=1.5"}),
               testing::AllOf(testing::StartsWith("--set generation.top_p=1.5: "),

@@ -18,7 +18,7 @@ TEST(Preface, ReadsBackAsItWasWritten) {
 
 TEST(Preface, OfALaterProgramMaySayMore) {
   std::string text = to_text(whole);
-  text.insert(text.size() - 1, "colour blue\n");
+  text.insert(text.size() - 1, "color blue\n");
   EXPECT_TRUE(parse_preface(text));
 }
 

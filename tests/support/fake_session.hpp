@@ -18,7 +18,7 @@ class fake_session final : public program_session {
   using compute_function =
       std::function<value_set(const value_set& inputs, const value_set& parameters)>;
 
-  struct behaviour {
+  struct behavior {
     std::vector<compute_function> programs;
     std::function<double()> call_ns = [] { return 50e3; };
     std::function<double()> outside_ns = [] { return 0.0; };
@@ -41,7 +41,7 @@ class fake_session final : public program_session {
     value_set parameters;
   };
 
-  explicit fake_session(behaviour b) : behaviour_(std::move(b)) {}
+  explicit fake_session(behavior b) : behavior_(std::move(b)) {}
 
   void arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
                const std::vector<tensor_layout>& parameters, std::size_t sets) override {
@@ -61,23 +61,23 @@ class fake_session final : public program_session {
   }
 
   void require_row_major(std::uint64_t outputs) override { required_row_major = outputs; }
-  std::uint64_t row_major_outputs(std::size_t /*call*/) override { return behaviour_.row_major; }
+  std::uint64_t row_major_outputs(std::size_t /*call*/) override { return behavior_.row_major; }
   program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline,
                                   const input_writer& write = nullptr) override {
     allowed.push_back(deadline - time_point::clock::now());
-    if (auto fails = behaviour_.fails(runs); !fails) return failed(fails.error());
+    if (auto fails = behavior_.fails(runs); !fails) return failed(fails.error());
     outputs_.clear();
     batch_clock clock;
     for (std::size_t i = 0; i < sets.size(); ++i) {
       const std::size_t set = sets[i];
       if (write) write(i);
       if (remember) calls.push_back({runs, set, inputs_.at(set), parameters_});
-      outputs_.push_back(behaviour_.programs.at(program_)(inputs_.at(set), parameters_));
-      if (behaviour_.tamper) behaviour_.tamper(inputs_.at(set), parameters_);
-      clock.device_ns += behaviour_.call_ns();
+      outputs_.push_back(behavior_.programs.at(program_)(inputs_.at(set), parameters_));
+      if (behavior_.tamper) behavior_.tamper(inputs_.at(set), parameters_);
+      clock.device_ns += behavior_.call_ns();
     }
     clock.wall_ns = clock.device_ns + 55e3;
-    clock.outside_ns = behaviour_.outside_ns();
+    clock.outside_ns = behavior_.outside_ns();
     ++runs;
     return clock;
   }
@@ -87,29 +87,28 @@ class fake_session final : public program_session {
     studies.push_back(plan);
     outputs_.clear();
     for (const studied_run& run : plan.runs) {
-      if (auto fails = behaviour_.fails(runs); !fails) return failed(fails.error());
-      outputs_.push_back(
-          run.is_wide
-              ? behaviour_.programs.at(program_)(widened(inputs_.at(0)), widened(parameters_))
-              : behaviour_.programs.at(program_)(inputs_.at(0), parameters_));
+      if (auto fails = behavior_.fails(runs); !fails) return failed(fails.error());
+      outputs_.push_back(run.is_wide ? behavior_.programs.at(program_)(widened(inputs_.at(0)),
+                                                                       widened(parameters_))
+                                     : behavior_.programs.at(program_)(inputs_.at(0), parameters_));
       ++runs;
     }
-    return behaviour_.decisions;
+    return behavior_.decisions;
   }
 
   program_result<value_set> outputs(std::size_t call) override {
     checked.emplace_back(runs - 1, call);
     return outputs_.at(call);
   }
-  std::set<output_alias> aliases(std::size_t /*call*/) override { return behaviour_.aliases; }
+  std::set<output_alias> aliases(std::size_t /*call*/) override { return behavior_.aliases; }
   std::size_t output_bytes(std::size_t call) override {
-    return behaviour_.output_bytes > 0 ? behaviour_.output_bytes : total_bytes(outputs_.at(call));
+    return behavior_.output_bytes > 0 ? behavior_.output_bytes : total_bytes(outputs_.at(call));
   }
   bool inputs_hold(std::size_t set, const value_set& values) override {
     return same(inputs_.at(set), values);
   }
   bool parameters_hold(const value_set& values) override { return same(parameters_, values); }
-  std::optional<std::string> memory_damage() override { return behaviour_.damage; }
+  std::optional<std::string> memory_damage() override { return behavior_.damage; }
 
   bool remember = true;
   std::size_t runs = 0;
@@ -142,7 +141,7 @@ class fake_session final : public program_session {
     return true;
   }
 
-  behaviour behaviour_;
+  behavior behavior_;
   std::size_t program_ = 0;
   std::vector<value_set> inputs_;
   value_set parameters_;
@@ -171,9 +170,9 @@ inline task scale_task(const std::string& more = "") {
       "scale.toml");
 }
 
-// Returns the behaviour of a session whose only program solves scale_task().
-inline fake_session::behaviour right_program() {
-  fake_session::behaviour b;
+// Returns the behavior of a session whose only program solves scale_task().
+inline fake_session::behavior right_program() {
+  fake_session::behavior b;
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     return scaled(inputs, parameters);
   }};

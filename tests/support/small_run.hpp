@@ -64,7 +64,7 @@ class small_run_test : public testing::Test {
   }
   std::vector<std::string> endless(std::vector<std::string> more = {}) const {
     more.insert(more.begin(), {"--set", "contrastive.steps=1000000", "--set",
-                               "pool.acknowledgements=acknowledged"});
+                               "pool.acknowledgments=acknowledged"});
     return command(more);
   }
   outcome_of_program run(std::vector<std::string> more = {},

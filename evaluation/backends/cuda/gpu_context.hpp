@@ -101,7 +101,7 @@ class gpu_context {
   gpu_context& load(const std::vector<compiled_block>& kernels);
 
   gpu_memory allocate(std::uint64_t bytes) const { return gpu_memory(*driver_, bytes); }
-  // Replaces a buffer that is too small by an uninitialised one.
+  // Replaces a buffer that is too small by an uninitialized one.
   void grow(gpu_memory& memory, std::uint64_t bytes) const;
   // Returns the bytes of the CUipcMemHandle with which another process can map the memory.
   std::string export_handle(const gpu_memory& memory) const;

@@ -8,7 +8,7 @@
 
 namespace hone {
 
-// The behaviour of a simulated device. The true speed-up of a variant is a log-normal draw that the
+// The behavior of a simulated device. The true speed-up of a variant is a log-normal draw that the
 // variant's id and the device's name determine; each measurement adds noise. No code is run.
 struct simulated_device_options {
   std::string name = "a";

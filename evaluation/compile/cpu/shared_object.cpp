@@ -54,9 +54,9 @@ bool is_allowed_import(std::string_view name) {
   if (mathematics.contains(base)) return true;
   if (base.ends_with('f') && mathematics.contains(base.substr(0, base.size() - 1))) return true;
   // A pattern of <regex> would take a frame of the stack for each character of a hostile name.
-  static const RE2 vectorised(
+  static const RE2 vectorized(
       "_ZGV[bcde]N(?:2|4|8|16)vv?_(?:expf?|logf?|sinf?|cosf?|tanhf?|erff?|powf?)");
-  return RE2::FullMatch(re2::StringPiece(name.data(), name.size()), vectorised);
+  return RE2::FullMatch(re2::StringPiece(name.data(), name.size()), vectorized);
 }
 
 std::vector<Elf64_Phdr> read_segments(std::string_view bytes) {
@@ -107,7 +107,7 @@ void check_entry(const Elf64_Dyn& entry) {
     case DT_FINI:
     case DT_FINI_ARRAY:
       throw malformed{
-          "has a global variable that is initialised at run time (it needs a constructor or "
+          "has a global variable that is initialized at run time (it needs a constructor or "
           "destructor)"};
     case DT_TEXTREL:
       throw malformed{"has relocations in its code"};

@@ -49,7 +49,7 @@ std::optional<int> find_source_line(std::string_view ptx, long line, std::string
 // would keep inputs in the cache from call to call.
 std::optional<std::string> find_persisting_cache_use(std::string_view ptx);
 
-// Finds the kernels that synchronise their whole grid, so that all their blocks must be launched at
+// Finds the kernels that synchronize their whole grid, so that all their blocks must be launched at
 // once. Cooperative groups find their barrier through %envreg registers, in the kernel's own body
 // or in a function that any kernel may call.
 class grid_barriers {

@@ -51,7 +51,7 @@ class scripted_judge final : public program_judge {
     const scripted_timing& now = script.front();
     case_timing timing;
     timing.log_ratios.assign(7, std::log(now.speedups[next_case_]));
-    timing.ratio = summarise(timing.log_ratios);
+    timing.ratio = summarize(timing.log_ratios);
     timing.rounds = 7;
     timing.is_confirmed = !now.is_confirmed.empty() && now.is_confirmed[next_case_];
     if (now.is_unstable) timing.failure = program_failure{Outcome::UNSTABLE, "", "restless"};

@@ -34,10 +34,10 @@ class Timing : public testing::Test {
     time_budget budget(budget_ns);
     return time_case({candidate, reference, oracle}, inputs, rules, limits, budget, random_);
   }
-  case_timing time(const fake_session::behaviour& b, const timing_limits& limits = {},
+  case_timing time(const fake_session::behavior& b, const timing_limits& limits = {},
                    double reference_deviation = 0) {
     fake_session candidate(b);
-    fake_session::behaviour r = right_program();
+    fake_session::behavior r = right_program();
     if (reference_deviation > 0) r.call_ns = noisy(50e3, reference_deviation);
     fake_session reference(r);
     candidate.remember = reference.remember = false;
@@ -58,7 +58,7 @@ class Timing : public testing::Test {
 };
 
 TEST_F(Timing, TheRatioIsReferenceOverCandidate) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.call_ns = noisy(25e3, 0.05);
   const case_timing timing = time(b, {}, 0.05);
   EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
@@ -68,7 +68,7 @@ TEST_F(Timing, TheRatioIsReferenceOverCandidate) {
 }
 
 TEST_F(Timing, CatchesAProgramThatIsRightForDeclaredContentsAlone) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set y = testing_support::scaled(inputs, parameters);
     std::vector<double> numbers = to_doubles(y[0]);
@@ -92,7 +92,7 @@ TEST_F(Timing, CatchesAProgramThatIsRightForDeclaredContentsAlone) {
 
 TEST_F(Timing, ThrowsIfTheReferenceFails) {
   fake_session candidate(right_program());
-  fake_session::behaviour broken = right_program();
+  fake_session::behavior broken = right_program();
   broken.fails = [](std::size_t run) {
     return run == 5 ? program_result<void>(failed(Outcome::CRASH, "gone")) : program_result<void>();
   };
@@ -101,7 +101,7 @@ TEST_F(Timing, ThrowsIfTheReferenceFails) {
 }
 
 TEST_F(Timing, TheSameProgramTwiceScoresOne) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   for (int i = 0; i < 50; ++i) {
     b.call_ns = noisy(50e3, 0.1);
     const case_timing timing = time(b, {}, 0.1);
@@ -112,7 +112,7 @@ TEST_F(Timing, TheSameProgramTwiceScoresOne) {
 
 // Other work on the machine makes runs slower, never faster.
 TEST_F(Timing, IgnoresDisturbedRuns) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.call_ns = [this] {
     float z = 0;
     noise_.fill_uniform({&z, 1});
@@ -125,7 +125,7 @@ TEST_F(Timing, IgnoresDisturbedRuns) {
 }
 
 TEST_F(Timing, EndsAfterThreeRoundsIfTheCandidateIsMuchSlower) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.call_ns = [] { return 600e3; };
   const case_timing timing = time(b);
   EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
@@ -140,7 +140,7 @@ TEST_F(Timing, EndsWhenTheTimeBudgetIsSpent) {
 }
 
 TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   // Phases of some 4 ms, shorter than a batch, each at a different speed between 20 and 200 us a
   // call. By the usual widths, some of such measurements would settle.
   b.call_ns = [this, ns = 50e3]() mutable {
@@ -181,7 +181,7 @@ TEST_F(Timing, NeverRepeatsContents) {
 }
 
 TEST_F(Timing, CatchesACacheKeyedByASampleDuringTheWarmUp) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   // Returns the last result again if the first four elements of the input are the same.
   b.programs = {[kept = std::pair<std::vector<double>, value_set>()](
                     const value_set& inputs, const value_set& parameters) mutable {
@@ -230,7 +230,7 @@ TEST_F(Timing, BothSidesUseAllInputSets) {
 }
 
 TEST_F(Timing, CatchesAProgramThatIsWrongInSomeTimedCalls) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   // One in four calls is wrong. Half of seven or more rounds check one call each, and so do rounds
   // with other contents.
   int found = 0;
@@ -346,7 +346,7 @@ double chance_of_telling(const std::vector<observed_call>& learnt_from,
 TEST_F(Timing, NothingThatAProgramObservesTellsCheckedCallsFromOthers) {
   std::vector<observed_call> learnt_from;
   std::vector<observed_call> told;
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   std::size_t checked = 0;
   for (int i = 0; i < 100; ++i) {
     fake_session candidate(b);
@@ -370,7 +370,7 @@ TEST_F(Timing, NothingThatAProgramObservesTellsCheckedCallsFromOthers) {
 }
 
 TEST_F(Timing, MuchWorkBetweenRunsIsLateWork) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.call_ns = [] { return 5e3; };
   b.outside_ns = [] { return 400e3; };
   const case_timing timing = time(b);
@@ -382,7 +382,7 @@ TEST_F(Timing, MuchWorkBetweenRunsIsLateWork) {
 
 // A machine that takes the processor away for some milliseconds may charge them to the process.
 TEST_F(Timing, AFewLongPausesBetweenRunsAreNoLateWork) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.call_ns = [] { return 25e3; };
   b.outside_ns = [runs = 0]() mutable { return ++runs % 12 == 0 ? 20e6 : 30e3; };
   const case_timing timing = time(b);
@@ -394,7 +394,7 @@ TEST_F(Timing, AFewLongPausesBetweenRunsAreNoLateWork) {
 
 TEST_F(Timing, WhatTheMachineDoesToTheReferenceTooIsNoLateWork) {
   const auto time_both = [this](double outside_ns) {
-    fake_session::behaviour b = right_program();
+    fake_session::behavior b = right_program();
     b.outside_ns = [outside_ns] { return outside_ns; };
     fake_session candidate(b);
     fake_session reference(b);
@@ -405,7 +405,7 @@ TEST_F(Timing, WhatTheMachineDoesToTheReferenceTooIsNoLateWork) {
 }
 
 TEST_F(Timing, ATimeBelowTheFloorIsImpossible) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.call_ns = [] { return 20; };
   const timing_limits limits{.floor_us_per_byte = 0.05 / 2560};  // 640 floats
   const case_timing timing = time(b, limits);
@@ -416,14 +416,14 @@ TEST_F(Timing, ATimeBelowTheFloorIsImpossible) {
 }
 
 TEST_F(Timing, ACallThatIsChargedNoTimeAtTimesIsNotImpossible) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.call_ns = [calls = 0]() mutable { return ++calls % 320 < 20 ? 0.0 : 50e3; };
   const timing_limits limits{.floor_us_per_byte = 0.05 / 2560};
   EXPECT_EQ(kind_of(time(b, limits).failure), "");
 }
 
 TEST_F(Timing, EndsWithTheFailureOfATimedRun) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.fails = [](std::size_t run) {
     return run == 20 ? program_result<void>(failed(Outcome::TIMEOUT, "too long"))
                      : program_result<void>();

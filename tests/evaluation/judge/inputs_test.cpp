@@ -34,8 +34,8 @@ class drawing {
   random_stream& random() { return random_; }
 
  private:
-  static fake_session::behaviour programs() {
-    fake_session::behaviour b;
+  static fake_session::behavior programs() {
+    fake_session::behavior b;
     b.programs = {[](const value_set& inputs, const value_set&) { return inputs; },
                   [](const value_set& inputs, const value_set&) {
                     std::vector<double> x = to_doubles(inputs[0]);

@@ -42,7 +42,7 @@ TEST(Oracle, RunsTheReferenceOnceIfItsOwnTypesSuffice) {
 TEST(Oracle, StudiesDecisionsOnlyWhereTheReferenceTakesAny) {
   const task t = scale_task();
   for (const std::uint64_t decisions : {0U, 12U}) {
-    fake_session::behaviour b = right_program();
+    fake_session::behavior b = right_program();
     b.decisions = decisions;
     reference_oracle oracle(t, std::make_unique<fake_session>(b));
     EXPECT_EQ(oracle.expect(x, w, evidence::full).alternatives.empty(), decisions == 0);
@@ -50,7 +50,7 @@ TEST(Oracle, StudiesDecisionsOnlyWhereTheReferenceTakesAny) {
 }
 
 TEST(Oracle, OmitsDoublePrecisionIfTheReferenceFailsInIt) {
-  fake_session::behaviour refuses = right_program();
+  fake_session::behavior refuses = right_program();
   refuses.programs = {[](const value_set& inputs, const value_set& parameters) -> value_set {
     if (inputs[0].layout.type == dtype::float64) return {from_doubles({1}, {dtype::float64, {1}})};
     return testing_support::scaled(inputs, parameters);
@@ -66,7 +66,7 @@ TEST(Oracle, OmitsDoublePrecisionIfTheReferenceFailsInIt) {
 }
 
 TEST(Oracle, ReportsTheAliasesOfTheReferencesOutputs) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.aliases = {{0, output_alias::with::input, 0}};
   const task t = scale_task();
   reference_oracle oracle(t, std::make_unique<fake_session>(b));
@@ -87,27 +87,27 @@ TEST(Oracle, EvaluatesExpressionsAsProgramsAndCastsLast) {
   const auto programs = reference_oracle::programs(t);
   ASSERT_EQ(programs.size(), 2U);
   EXPECT_THAT(programs[1].python, testing::HasSubstr("return x * 10"));
-  fake_session::behaviour b;
+  fake_session::behavior b;
   b.programs = {nullptr, [](const value_set& inputs, const value_set&) {
                   std::vector<double> raw = to_doubles(inputs[0]);
                   for (double& number : raw) number *= 10;
                   return value_set{from_doubles(raw, inputs[0].layout)};
                 }};
   reference_oracle oracle(t, std::make_unique<fake_session>(b));
-  const tensor_value realised =
-      oracle.realise(0, from_doubles({0.15, -0.26, 1}, {dtype::float32, {3}}));
-  EXPECT_EQ(realised.layout.type, dtype::int32);
-  EXPECT_EQ(to_doubles(realised), (std::vector<double>{1, -2, 10}));
+  const tensor_value realized =
+      oracle.realize(0, from_doubles({0.15, -0.26, 1}, {dtype::float32, {3}}));
+  EXPECT_EQ(realized.layout.type, dtype::int32);
+  EXPECT_EQ(to_doubles(realized), (std::vector<double>{1, -2, 10}));
 }
 
 TEST(Oracle, RequiresThatAnExpressionKeepsTheShape) {
   const task t = with_expression();
-  fake_session::behaviour b;
+  fake_session::behavior b;
   b.programs = {nullptr, [](const value_set&, const value_set&) {
                   return value_set{from_doubles({1}, {dtype::float32, {1}})};
                 }};
   reference_oracle oracle(t, std::make_unique<fake_session>(b));
-  EXPECT_THROW(oracle.realise(0, from_doubles({1, 2, 3}, {dtype::float32, {3}})), reference_error);
+  EXPECT_THROW(oracle.realize(0, from_doubles({1, 2, 3}, {dtype::float32, {3}})), reference_error);
 }
 
 }  // namespace

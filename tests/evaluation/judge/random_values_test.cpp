@@ -43,7 +43,7 @@ TEST(RandomStream, NormalsHaveTheMomentsOfTheNormalDistribution) {
   EXPECT_NEAR(x[static_cast<std::size_t>(0.975 * static_cast<double>(x.size()))], 1.95996, 0.02);
 }
 
-TEST(RandomStream, NeighboursAreUncorrelated) {
+TEST(RandomStream, NeighborsAreUncorrelated) {
   std::vector<float> x(1 << 20);
   random_stream(12).fill_normal(x);
   double pairs = 0;

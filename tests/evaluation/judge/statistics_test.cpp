@@ -82,7 +82,7 @@ TEST(Summary, FindsTheSpeedupThroughNoiseAndOutliers) {
   auto logs = logs_around(2.0, 0.02, 21, 3);
   logs[4] += 1.5;  // a disturbed round
   logs[9] -= 1.0;
-  const ratio_summary summary = summarise(logs);
+  const ratio_summary summary = summarize(logs);
   EXPECT_NEAR(summary.speedup, 2.0, 0.04);
   EXPECT_LT(summary.range.low, 2.0);
   EXPECT_GT(summary.range.high, 2.0);

@@ -29,7 +29,7 @@ std::vector<distribution> all_of(const task& t) {
 
 verification_result verify(fake_session& candidate, const task& t, std::uint64_t seed = 5,
                            const verification_limits& limits = {},
-                           fake_session::behaviour reference = right_program(),
+                           fake_session::behavior reference = right_program(),
                            const std::vector<distribution>& more = {}, double budget_ns = 60e9) {
   reference_oracle oracle(t, std::make_unique<fake_session>(std::move(reference)));
   host_trial trial(candidate, oracle, [&](const task_case&) {
@@ -41,7 +41,7 @@ verification_result verify(fake_session& candidate, const task& t, std::uint64_t
   return verify_program(trial, "cpu", seed, limits, budget);
 }
 
-verification_result verify(fake_session::behaviour b, const task& t = scale_task()) {
+verification_result verify(fake_session::behavior b, const task& t = scale_task()) {
   fake_session candidate(std::move(b));
   return verify(candidate, t);
 }
@@ -126,7 +126,7 @@ TEST(Verification, ChangesEachInputAlone) {
       "[[input]]\nname = \"x\"\nshape = [64]\n[[input]]\nname = \"y\"\nshape = [64]\n[[input]]\n"
       "name = \"z\"\nshape = [64]\n[[case]]\ntimed = true\n",
       "t.toml");
-  fake_session::behaviour first;
+  fake_session::behavior first;
   first.programs = {[](const value_set& inputs, const value_set&) { return value_set{inputs[0]}; }};
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     fake_session candidate(first);
@@ -156,7 +156,7 @@ TEST(Verification, ChangesEachInputAlone) {
 TEST(Verification, CatchesAProgramThatLooksForOutliersInASample) {
   // Looks for undeclared values in every other element. If it finds none, it takes large values of
   // the other elements for 0.
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set looked_at = inputs;
     std::vector<double> x = to_doubles(inputs[0]);
@@ -178,7 +178,7 @@ TEST(Verification, CatchesAProgramThatLooksForOutliersInASample) {
 }
 
 TEST(Verification, CatchesACacheKeyedByASample) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.programs = {[kept = std::pair<std::vector<double>, value_set>()](
                     const value_set& inputs, const value_set& parameters) mutable {
     const std::vector<double> x = to_doubles(inputs[0]);
@@ -201,7 +201,7 @@ TEST(Verification, EqualSeedsDrawEqualInputs) {
 }
 
 TEST(Verification, AWrongResultNamesElementCaseAndDistribution) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set y = testing_support::scaled(inputs, parameters);
     std::vector<double> numbers = to_doubles(y[0]);
@@ -216,7 +216,7 @@ TEST(Verification, AWrongResultNamesElementCaseAndDistribution) {
 }
 
 TEST(Verification, ChecksOddSizesAsWell) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     return testing_support::scaled(inputs, parameters, inputs[0].layout.elements() == 7 ? 3 : 2);
   }};
@@ -224,7 +224,7 @@ TEST(Verification, ChecksOddSizesAsWell) {
 }
 
 TEST(Verification, CatchesARaceInTheSecondCall) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable {
     return testing_support::scaled(inputs, parameters, ++call == 2 ? 2.1 : 2);
   }};
@@ -233,7 +233,7 @@ TEST(Verification, CatchesARaceInTheSecondCall) {
 
 TEST(Verification, ChangedArgumentsAreInputMutation) {
   for (const bool input : {true, false}) {
-    fake_session::behaviour b = right_program();
+    fake_session::behavior b = right_program();
     b.tamper = [input](value_set& inputs, value_set& parameters) {
       (input ? inputs : parameters)[0].bytes.back() ^= std::byte{1};
     };
@@ -246,14 +246,14 @@ TEST(Verification, ChangedArgumentsAreInputMutation) {
 }
 
 TEST(Verification, DamageAroundBuffersIsAMemoryFault) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.damage = "wrote outside of an input's buffer";
   EXPECT_EQ(kind_of(verify(b).failure), "memory_fault");
 }
 
 TEST(Verification, AllowsAnAliasOnlyIfTheReferenceHasItToo) {
   using with = output_alias::with;
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.aliases = {{0, with::input, 0}};
   const auto failure = verify(b).failure;
   EXPECT_EQ(kind_of(failure), "output_alias");
@@ -264,7 +264,7 @@ TEST(Verification, AllowsAnAliasOnlyIfTheReferenceHasItToo) {
 }
 
 TEST(Verification, ReportsTheFailureOfARun) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.fails = [](std::size_t run) {
     return run == 3 ? program_result<void>(failed(Outcome::CRASH, "signal 11"))
                     : program_result<void>();
@@ -275,7 +275,7 @@ TEST(Verification, ReportsTheFailureOfARun) {
 }
 
 TEST(Verification, FindsAProgramWithTheRangeOfHalfPrecisionByLargeContents) {
-  fake_session::behaviour half = right_program();
+  fake_session::behavior half = right_program();
   const auto right = half.programs.at(0);
   half.programs.at(0) = [right](const value_set& inputs, const value_set& parameters) {
     value_set outputs = right(inputs, parameters);
@@ -285,7 +285,7 @@ TEST(Verification, FindsAProgramWithTheRangeOfHalfPrecisionByLargeContents) {
     return outputs;
   };
   const task declared = scale_task("distributions = [\"declared\"]\n");
-  const auto judged = [&](const fake_session::behaviour& b, const std::vector<distribution>& more) {
+  const auto judged = [&](const fake_session::behavior& b, const std::vector<distribution>& more) {
     fake_session candidate(b);
     return verify(candidate, declared, 5, {}, right_program(), more).failure;
   };
@@ -326,7 +326,7 @@ TEST(Verification, GivesTheFirstCallOfEachCaseTimeToTune) {
 }
 
 TEST(Verification, RefusesOutputsOfAnotherTypeOrNumber) {
-  fake_session::behaviour b = right_program();
+  fake_session::behavior b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set y = testing_support::scaled(inputs, parameters);
     return value_set{convert_floating(y[0], dtype::float64)};
@@ -342,7 +342,7 @@ TEST(Verification, RefusesOutputsOfAnotherTypeOrNumber) {
 
 TEST(Verification, ThrowsIfTheReferenceFails) {
   fake_session candidate(right_program());
-  fake_session::behaviour broken = right_program();
+  fake_session::behavior broken = right_program();
   broken.fails = [](std::size_t) { return failed(Outcome::CRASH, "no"); };
   EXPECT_THROW(verify(candidate, scale_task(), 5, {}, broken), reference_error);
 }

@@ -17,7 +17,7 @@ TEST(Half, RoundTripsEveryBitPattern) {
 }
 
 TEST(Half, RoundsToNearestEvenAndOverflowsToInfinity) {
-  EXPECT_EQ(float_to_half(1.0F + 0x1p-11F), 0x3c00);  // a tie goes to the even neighbour
+  EXPECT_EQ(float_to_half(1.0F + 0x1p-11F), 0x3c00);  // a tie goes to the even neighbor
   EXPECT_EQ(float_to_half(1.0F + 3 * 0x1p-11F), 0x3c02);
   EXPECT_EQ(float_to_half(65504.0F), 0x7bff);
   EXPECT_EQ(float_to_half(65519.99F), 0x7bff);

@@ -1,4 +1,4 @@
-"""Ok: the constructor folds the normalisation into the weights."""
+"""Ok: the constructor folds the normalization into the weights."""
 
 import torch
 from torch import nn

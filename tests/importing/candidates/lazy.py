@@ -1,4 +1,4 @@
-"""Ok: the first call folds the normalisation, in a way that only real tensors allow."""
+"""Ok: the first call folds the normalization, in a way that only real tensors allow."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Translated, and wrong_result: the normalisation is left out."""
+"""Translated, and wrong_result: the normalization is left out."""
 
 import torch
 from torch import nn

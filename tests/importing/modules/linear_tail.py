@@ -5,7 +5,7 @@ from torch import nn
 
 
 class Model(nn.Module):
-    """Linear layer, batch normalisation and ReLU."""
+    """Linear layer, batch normalization and ReLU."""
 
     def __init__(self, features, outputs):
         super().__init__()

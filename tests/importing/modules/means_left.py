@@ -6,8 +6,8 @@ class Model(nn.Module):
     """The second result is zero but for rounding."""
 
     def forward(self, x):
-        centred = x - x.mean(1, keepdim=True)
-        return centred, centred.mean(1)
+        centered = x - x.mean(1, keepdim=True)
+        return centered, centered.mean(1)
 
 
 def get_inputs():

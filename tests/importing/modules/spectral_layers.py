@@ -3,7 +3,7 @@ from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 
 class Model(torch.nn.Module):
-    """Two layers whose weights are normalised, one by its largest singular value."""
+    """Two layers whose weights are normalized, one by its largest singular value."""
 
     def __init__(self, width):
         super().__init__()

@@ -32,7 +32,7 @@ class WholeCluster : public small_run_test, public testing::WithParamInterface<b
     std::string text = "config = \"small.toml\"\ndirectory = \"run\"\n[head]\nlisten = \"" +
                        bed_->head_host() +
                        ":0\"\nset = [\"node.devices=[]\", \"node.compilers=0\", "
-                       "\"contrastive.steps=1000000\", \"pool.acknowledgements=acknowledged\"]\n"
+                       "\"contrastive.steps=1000000\", \"pool.acknowledgments=acknowledged\"]\n"
                        "[[pool]]\nname = \"cpus\"\ncount = 2\ndevices = [\"simulated:a\"]\n"
                        "compilers = 1\nhone = \"" +
                        hone_program() + "\"\n";

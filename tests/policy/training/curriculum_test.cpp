@@ -189,8 +189,8 @@ TEST_F(Curriculum, ReplacesGroupsWhoseRewardsDoNotDiffer) {
   const auto all_alike = batch({{Outcome::OK, 30.0}, {Outcome::OK, 30.2}, {Outcome::OK, 29.9}});
   const auto differ = batch({{Outcome::OK, 30.0}, {Outcome::CRASH, 0}});
   EXPECT_EQ(make().missing_groups({}), 1U);
-  EXPECT_EQ(make().missing_groups({all_failed}), 0U) << "most_groups does not allow it";
-  options_.contrastive.most_groups = 3;
+  EXPECT_EQ(make().missing_groups({all_failed}), 0U) << "max_groups does not allow it";
+  options_.contrastive.max_groups = 3;
   const curriculum replacing = make();
   EXPECT_EQ(replacing.missing_groups({differ}), 0U);
   EXPECT_EQ(replacing.missing_groups({all_failed}), 1U);

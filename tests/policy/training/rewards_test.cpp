@@ -71,12 +71,12 @@ TEST(Rewards, OfCopiesAreThoseOfTheirNeighboursIfAskedFor) {
   const std::vector<judged_completion> group = {works(8, 8, true), works(1), works(2), failed};
   EXPECT_THAT(group_rewards(group, {}), ElementsAre(8, 1, 2, 0));
   reward_options o;
-  o.copies = copy_rule::as_neighbours;
+  o.copies = copy_rule::as_neighbors;
   EXPECT_THAT(group_rewards(group, o), ElementsAre(1.5, 1, 2, 0));
   EXPECT_THAT(group_rewards({works(0.4, 0.4, true), works(2)}, o), ElementsAre(0.4, 2))
       << "a copy is not paid more than it deserves";
   EXPECT_THAT(group_rewards({works(8, 8, true), failed}, o), ElementsAre(1, 0))
-      << "without neighbours, a copy is a program that works";
+      << "without neighbors, a copy is a program that works";
 }
 
 TEST(Rewards, HaveNames) {
@@ -85,7 +85,7 @@ TEST(Rewards, HaveNames) {
     EXPECT_EQ(reward_shape_named(name_of(shape)), shape);
   for (const auto baseline : {reward_baseline::eager, reward_baseline::best})
     EXPECT_EQ(reward_baseline_named(name_of(baseline)), baseline);
-  for (const auto rule : {copy_rule::paid, copy_rule::as_neighbours})
+  for (const auto rule : {copy_rule::paid, copy_rule::as_neighbors})
     EXPECT_EQ(copy_rule_named(name_of(rule)), rule);
   EXPECT_FALSE(reward_shape_named("linear"));
 }

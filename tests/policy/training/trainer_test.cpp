@@ -174,7 +174,7 @@ TEST_F(PolicyGradient, RaisesTheLikelihoodOfTheHigherRewardAndLowersTheOther) {
   const auto g = group(3, 1);
   const double good = likelihood(good_);
   const double bad = likelihood(bad_);
-  trainer_.restart_optimiser();
+  trainer_.restart_optimizer();
   const auto numbers = trainer_.grpo_update(std::vector{g}, 1e-3, {});
   EXPECT_GT(likelihood(good_), good);
   EXPECT_LT(likelihood(bad_), bad);
@@ -357,8 +357,8 @@ TEST_P(FrugalPolicyGradient, IsTheSame) {
   frugal_one.keep_reference();
   for (int i = 0; i < 3; ++i) {
     const std::vector<rollout_group_example> groups = {group(2, 0)};
-    trainer_.restart_optimiser();  // group() has left moments
-    frugal_one.restart_optimiser();
+    trainer_.restart_optimizer();  // group() has left moments
+    frugal_one.restart_optimizer();
     const auto expected = trainer_.grpo_update(groups, 1e-3, o);
     const auto found = frugal_one.grpo_update(groups, 1e-3, o);
     for (const auto& [name, value] : expected)

@@ -64,9 +64,9 @@ __device__ expected_element expected_at(const compared& c, u64 i) {
 }
 
 __device__ double error_around(const compared& c, u64 i) {
-  double errors[JUDGE_NEIGHBOURS];
+  double errors[JUDGE_NEIGHBORS];
   int count = 0;
-  for (u64 j = first_neighbour(i, c.n); j < c.n && count < JUDGE_NEIGHBOURS; ++j)
+  for (u64 j = first_neighbor(i, c.n); j < c.n && count < JUDGE_NEIGHBORS; ++j)
     errors[count++] = expected_at(c, j).error;
   return median_of(errors, count);
 }

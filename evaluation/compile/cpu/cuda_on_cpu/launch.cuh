@@ -3,7 +3,7 @@
 // A launch runs one block after another and one thread after another, on one operating-system
 // thread. Threads of a block that reach a barrier or a warp operation become fibers of the
 // sandbox's block runtime. Kernels without barriers and warp operations stay a plain loop that the
-// compiler may inline and vectorise.
+// compiler may inline and vectorize.
 
 namespace hone {
 

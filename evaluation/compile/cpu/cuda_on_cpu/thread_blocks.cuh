@@ -3,7 +3,7 @@
 namespace hone {
 
 // Index of a thread or block. The members are signed, unlike CUDA's: indices that are computed from
-// them cannot wrap around, which lets g++ vectorise across the threads of
+// them cannot wrap around, which lets g++ vectorize across the threads of
 // a block.
 struct index3 {
   int x, y, z;

@@ -327,7 +327,7 @@ std::vector<std::string> launched_kernels(const Graph& graph) {
   std::set<std::string> known;
   for_each_node(graph.block(), [&](const Node* node) {
     if (std::string(node->kind().toQualString()) != "hone::launch") return;
-    const std::string& name = torch::jit::toIValue(node->inputs()[0])->toStringRef();
+    const std::string name = torch::jit::toIValue(node->inputs()[0])->toStringRef();
     if (known.insert(name).second) names.push_back(name);
   });
   return names;

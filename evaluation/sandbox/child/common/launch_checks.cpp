@@ -115,10 +115,10 @@ void check_shared_bytes(const std::string& kernel, std::int64_t bytes) {
                   std::to_string(max_shared_bytes));
 }
 
-marshalled_arguments::marshalled_arguments(const std::string& kernel,
-                                           const std::vector<c10::IValue>& arguments,
-                                           const std::vector<parameter_facts>& parameters,
-                                           bool on_gpu) {
+marshaled_arguments::marshaled_arguments(const std::string& kernel,
+                                         const std::vector<c10::IValue>& arguments,
+                                         const std::vector<parameter_facts>& parameters,
+                                         bool on_gpu) {
   if (arguments.size() != parameters.size()) {
     refuse_launch(kernel + ": " + std::to_string(arguments.size()) + " arguments, the kernel has " +
                   std::to_string(parameters.size()) + " parameters");

@@ -35,12 +35,12 @@ void check_shared_bytes(const std::string& kernel, std::int64_t bytes);
 
 // The arguments of a launch in the form of the kernel's parameters: tensors as pointers, ints as 4
 // or 8 bytes (checked for range), floats as 4 or 8 bytes, bools as one byte.
-class marshalled_arguments {
+class marshaled_arguments {
  public:
   // Throws program_error (launch_error) if an argument does not fit its parameter. `on_gpu`:
   // tensors must lie in a GPU's memory.
-  marshalled_arguments(const std::string& kernel, const std::vector<c10::IValue>& arguments,
-                       const std::vector<parameter_facts>& parameters, bool on_gpu);
+  marshaled_arguments(const std::string& kernel, const std::vector<c10::IValue>& arguments,
+                      const std::vector<parameter_facts>& parameters, bool on_gpu);
   // Returns the address of each argument, as launches take them. The addresses are valid as long as
   // this object.
   void** addresses() { return addresses_.data(); }

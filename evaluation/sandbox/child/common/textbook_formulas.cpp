@@ -72,7 +72,7 @@ moments moments_of(const at::Tensor& x, const dimensions& over) {
   return {mean, at::clamp_min(at::sub(squares, at::mul(mean, mean)), 0)};
 }
 
-at::Tensor normalised(const at::Tensor& x, const moments& of, double epsilon) {
+at::Tensor normalized(const at::Tensor& x, const moments& of, double epsilon) {
   return at::mul(at::sub(x, of.mean), at::rsqrt(at::add(of.variance, epsilon)));
 }
 
@@ -94,7 +94,7 @@ void layer_norm(const c10::OperatorHandle& op, Stack& stack) {
   const double epsilon = given.number("eps", 1e-5);
   const moments of = moments_of(x, over);
   const at::Tensor y =
-      scaled(normalised(x, of, epsilon), given.tensor("weight"), given.tensor("bias"), shape);
+      scaled(normalized(x, of, epsilon), given.tensor("weight"), given.tensor("bias"), shape);
   finish(op, stack, {y.to(input.scalar_type()), of.mean, at::rsqrt(at::add(of.variance, epsilon))});
 }
 
@@ -109,7 +109,7 @@ void group_norm(const c10::OperatorHandle& op, Stack& stack) {
   const moments of = moments_of(x, {2});
   dimensions per_channel(static_cast<std::size_t>(input.dim()), 1);
   per_channel.at(1) = channels;
-  const at::Tensor y = scaled(normalised(x, of, epsilon).reshape(input.sizes()),
+  const at::Tensor y = scaled(normalized(x, of, epsilon).reshape(input.sizes()),
                               given.tensor("weight"), given.tensor("bias"), per_channel);
   finish(op, stack,
          {y.to(input.scalar_type()), of.mean.reshape({batches, groups}),
@@ -134,7 +134,7 @@ void batch_norm(const c10::OperatorHandle& op, Stack& stack) {
     of = {given.tensor("running_mean").to(x.scalar_type()).reshape(per_channel),
           given.tensor("running_var").to(x.scalar_type()).reshape(per_channel)};
   }
-  const at::Tensor y = scaled(normalised(x, of, given.number("eps", 1e-5)), given.tensor("weight"),
+  const at::Tensor y = scaled(normalized(x, of, given.number("eps", 1e-5)), given.tensor("weight"),
                               given.tensor("bias"), per_channel);
   finish(op, stack, {y.to(input.scalar_type())});
 }

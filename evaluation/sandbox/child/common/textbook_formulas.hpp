@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// Computes an operator by its textbook formula instead of PyTorch's algorithm: normalisation and
+// Computes an operator by its textbook formula instead of PyTorch's algorithm: normalization and
 // variance by sums and sums of squares, attention by its definition. The formula's own operators
 // get noise. Replaces the arguments on the stack by the results and returns true, or returns false
 // if the rule has no formula.

@@ -27,7 +27,7 @@ std::optional<checked_launch> kernel_table::check(const std::string& kernel,
   const launch_size blocks = checked_grid(kernel, grid);
   const launch_size threads = checked_block(kernel, block);
   check_shared_bytes(kernel, shared_bytes);
-  const marshalled_arguments marshalled(kernel, arguments, found->parameters, false);
+  const marshaled_arguments marshaled(kernel, arguments, found->parameters, false);
   if (blocks.count() == 0) return std::nullopt;
   return checked_launch{{static_cast<std::uint32_t>(found - kernels_.begin()),
                          static_cast<std::uint32_t>(arguments.size()),
@@ -35,7 +35,7 @@ std::optional<checked_launch> kernel_table::check(const std::string& kernel,
                          {threads.x, threads.y, threads.z},
                          static_cast<std::uint32_t>(shared_bytes),
                          0},
-                        marshalled.values()};
+                        marshaled.values()};
 }
 
 }  // namespace hone

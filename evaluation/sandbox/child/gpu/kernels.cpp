@@ -110,7 +110,7 @@ void gpu_kernels::launch(const std::string& name, const std::vector<std::int64_t
   const launch_size blocks = checked_grid(name, grid);
   const launch_size threads = checked_block(name, block);
   check_shared_bytes(name, shared_bytes);
-  marshalled_arguments marshalled(name, arguments, k.parameters, true);
+  marshaled_arguments marshaled(name, arguments, k.parameters, true);
   if (blocks.count() == 0) return;
   if (threads.count() > static_cast<std::uint64_t>(k.max_threads)) {
     refuse(name + ": " + std::to_string(threads.count()) +
@@ -146,7 +146,7 @@ void gpu_kernels::launch(const std::string& name, const std::vector<std::int64_t
   config.attrs = &cooperative;
   config.numAttrs = k.is_cooperative ? 1 : 0;
   if (const CUresult status =
-          driver_->cuLaunchKernelEx(&config, k.function, marshalled.addresses(), nullptr);
+          driver_->cuLaunchKernelEx(&config, k.function, marshaled.addresses(), nullptr);
       status != CUDA_SUCCESS)
     refuse(name + ": " + driver_->describe(status));
 }

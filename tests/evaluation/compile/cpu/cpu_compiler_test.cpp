@@ -120,7 +120,7 @@ TEST(CpuCompiler, RefusesCodeThatWouldRunWhenLoaded) {
   EXPECT_THAT(
       message_of(compile("__device__ float f(float x) { return expf(x); }\nfloat table = f(3.f) * "
                          "threadIdx.x;\n__global__ void k(float* a) { a[0] = table; }")),
-      HasSubstr("initialised at run time"));
+      HasSubstr("initialized at run time"));
   EXPECT_THAT(
       message_of(compile(
           "extern \"C\" int system(const char*);\n__global__ void k() { system(\"true\"); }")),

@@ -65,6 +65,7 @@ TEST_F(GpuProcess, ReportsTheConvolutionsOfItsProgram) {
   auto opened = reply->initOpened();
   opened.initLaunches(0);
   opened.setConvolutions(3);
+  opened.initNormalForm();
   let_it_send(reply.finish());
   gpu_process process("0");
   process.await_ready();

@@ -176,7 +176,7 @@ TEST(Session, ReportsLaunchedKernelsAndWhetherThereIsAPrepare) {
                     "", true, in(milliseconds(10000)));
   const auto& programs = opened.value();
   EXPECT_TRUE(programs.has_prepare);
-  EXPECT_EQ(programs.launches, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(programs.launches, (std::vector<std::string>{"b", "a"}));
   EXPECT_EQ(programs.convolutions, 0U);
 }
 

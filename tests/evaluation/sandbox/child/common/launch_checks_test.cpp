@@ -15,7 +15,7 @@ using testing::HasSubstr;
 std::string refusal_of(const std::vector<c10::IValue>& arguments,
                        const std::vector<parameter_facts>& parameters, bool on_gpu = false) {
   try {
-    marshalled_arguments marshalled("k", arguments, parameters, on_gpu);
+    marshaled_arguments marshaled("k", arguments, parameters, on_gpu);
   } catch (const program_error& e) {
     EXPECT_EQ(e.outcome, Outcome::LAUNCH_ERROR);
     return e.what();
@@ -24,22 +24,22 @@ std::string refusal_of(const std::vector<c10::IValue>& arguments,
 }
 
 template <class T>
-T value_at(marshalled_arguments& marshalled, std::size_t i) {
+T value_at(marshaled_arguments& marshaled, std::size_t i) {
   T value{};
-  std::memcpy(&value, marshalled.addresses()[i], sizeof value);
+  std::memcpy(&value, marshaled.addresses()[i], sizeof value);
   return value;
 }
 
 TEST(LaunchArguments, AreConvertedToTheTypesOfTheParameters) {
   const at::Tensor tensor = at::zeros({4});
-  marshalled_arguments m("k", {tensor, std::int64_t{-7}, std::int64_t{1} << 40, 0.5, 0.25, true},
-                         {{kinds::pointer, 8},
-                          {kinds::integer, 4},
-                          {kinds::integer, 8},
-                          {kinds::floating, 4},
-                          {kinds::floating, 8},
-                          {kinds::boolean, 1}},
-                         false);
+  marshaled_arguments m("k", {tensor, std::int64_t{-7}, std::int64_t{1} << 40, 0.5, 0.25, true},
+                        {{kinds::pointer, 8},
+                         {kinds::integer, 4},
+                         {kinds::integer, 8},
+                         {kinds::floating, 4},
+                         {kinds::floating, 8},
+                         {kinds::boolean, 1}},
+                        false);
   EXPECT_EQ(value_at<void*>(m, 0), tensor.data_ptr());
   EXPECT_EQ(value_at<std::int32_t>(m, 1), -7);
   EXPECT_EQ(value_at<std::int64_t>(m, 2), std::int64_t{1} << 40);

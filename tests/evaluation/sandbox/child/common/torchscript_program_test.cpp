@@ -140,7 +140,7 @@ TEST(TorchscriptProgram, FindsLaunchesInHelpersAndBranches) {
       "[1], x)\n    else:\n        launch(\"a\", (1, 2), 32, x, n, 1.5, True, shared=4 * n)\n\ndef "
       "forward(x: Tensor) -> Tensor:\n    helper(x, x.size(0))\n    return x\n",
       1, 0);
-  EXPECT_EQ(program.launches(), (std::vector<std::string>{"a", "c<4, float>"}));
+  EXPECT_EQ(program.launches(), (std::vector<std::string>{"c<4, float>", "a"}));
 }
 
 TEST(TorchscriptProgram, CountsConvolutions) {
