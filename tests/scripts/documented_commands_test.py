@@ -201,7 +201,7 @@ class DocumentedCommands(unittest.TestCase):
         expression = SOFTMAX if is_softmax else "torch.relu(x) + torch.relu(x)"
         (at / "variant.md").write_text(document(expression))
         text = text.replace("--task layer_norm", "--task softmax")
-        if re.search(r"^hone (eval|export)\b", text):
+        if re.search(r"^hone (eval|export|task check)\b", text):
             text += " --share-cores"  # other tests may have reserved them
         return subprocess.run(
             ["bash", "-c", f'hone() {{ "{HONE}" "$@"; }}; {text}'],
