@@ -11,6 +11,7 @@ namespace {
 using html::element;
 
 constexpr std::size_t max_listed = 50;
+constexpr std::size_t min_id_digits = 8;  // of an id, if names contain them as well
 
 std::string trimmed(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(' ');
@@ -46,7 +47,9 @@ page find_page(const snapshot& of, const std::string& given, std::string& target
     if (place.name.find(text) != std::string::npos) names.insert(place.name);
   }
   if (names.size() == 1) target = html::url("/task").segment(*names.begin()).str();
-  if (target.empty()) target = address_of_id(of, text);
+  // The first digits of an id may be a part of a name.
+  if (target.empty() && (names.empty() || text.size() >= min_id_digits))
+    target = address_of_id(of, text);
   if (!target.empty()) return {};
   if (names.empty())
     throw not_found("no task's name contains '" + text.substr(0, 100) +
