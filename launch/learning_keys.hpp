@@ -183,8 +183,8 @@ void visit_reward_keys(Visitor& v, reward_options& r) {
            r.baseline, reward_baseline_named, "eager or best");
   v.choice("copies",
            "What a copy of an exemplar that its prompt shows is paid: paid (in full) or "
-           "as_neighbors (at most the mean of the group's other programs that work).",
-           r.copies, copy_rule_named, "paid or as_neighbors");
+           "as_neighbours (at most the mean of the group's other programs that work).",
+           r.copies, copy_rule_named, "paid or as_neighbours");
   v.leave();
 }
 

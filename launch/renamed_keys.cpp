@@ -12,9 +12,10 @@ namespace {
 
 using old_and_new = std::pair<std::string_view, std::string_view>;
 // Old names, to be removed with version 0.3.
-constexpr std::array<old_and_new, 3> renamed = {
+constexpr std::array<old_and_new, 4> renamed = {
     {{"optimiser", "optimizer"},
      {"contrastive.most_groups", "contrastive.max_groups"},
+     {"pool.acknowledgements", "pool.acknowledgments"},  // codespell:ignore
      {"stream.most_judged", "stream.max_judged"}}};
 
 void announce(const std::string& where, std::string_view before, std::string_view now) {

@@ -17,7 +17,7 @@ constexpr double min_relative = 0.2;  // reward of the slowest program that work
 constexpr std::array<std::string_view, 5> shape_names = {"speedup", "log", "capped", "tiers",
                                                          "relative"};
 constexpr std::array<std::string_view, 2> baseline_names = {"eager", "best"};
-constexpr std::array<std::string_view, 2> copy_rule_names = {"paid", "as_neighbors"};
+constexpr std::array<std::string_view, 2> copy_rule_names = {"paid", "as_neighbours"};
 
 double shaped(double speedup, double over_best, double best_shown, const reward_options& o) {
   switch (o.shape) {

@@ -191,6 +191,8 @@ TEST_F(ConfigurationFile, OldNamesAreReadWithANotice) {
   EXPECT_THAT(said(least_ + now + "beta1 = 0.5\n[contrastive]\nmost_groups = 15\n", {}),
               HasSubstr("contrastive.most_groups is now contrastive.max_groups"));
   EXPECT_EQ(said(least_ + now + "beta1 = 0.5\n[contrastive]\nmax_groups = 15\n", {}), "");
+  const std::string another = "pool.acknowledgements=file";  // codespell:ignore
+  EXPECT_EQ(load(least_, {another}).pool.acknowledgments, "file");
   EXPECT_THAT(refusal(least_ + old + now), HasSubstr("which is there as well"));
 }
 
