@@ -275,7 +275,7 @@ void pool::note_judged(const schema::RolloutGroup::Reader& group, std::uint64_t 
     outcomes.push_back(outcome_for(group, **known));
   }
   samples_.count(stage_of(group), outcomes);
-  if (const auto copies = find_copies(group); !copies.empty())
+  if (const auto copies = find_copies(group, evaluated); !copies.empty())
     book_.note_copies(group_id(group.getId()), copies);
   if (scope_of(group) == screening_scope) measure_best_of(group, evaluated, now_ms, jobs);
   if (options_.turns < 2) return;

@@ -189,7 +189,10 @@ class pool {
                                        const schema::RolloutGroup::Reader& group) const;
   // Returns the rollouts, by index, whose programs copy one that the prompt shows: they have the
   // same code, as text or compiled.
-  std::vector<std::uint32_t> find_copies(const schema::RolloutGroup::Reader& group) const;
+  // `evaluated`: evaluations of its rollouts.
+  std::vector<std::uint32_t> find_copies(
+      const schema::RolloutGroup::Reader& group,
+      const std::vector<record<schema::Evaluation>>& evaluated) const;
   // Marks the copies that were found in a group, in its results.
   void mark_copies(const group_id& group,
                    capnp::List<schema::ScoredGroup::Result>::Builder results) const;

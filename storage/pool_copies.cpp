@@ -1,5 +1,4 @@
 // Finds the rollouts of a group that copy what their prompt shows.
-#include <map>
 #include <set>
 
 #include "messages/names.hpp"
@@ -18,24 +17,23 @@ std::optional<program_id> pool::program_of(const variant_id& variant,
   return std::nullopt;
 }
 
-std::vector<std::uint32_t> pool::find_copies(const schema::RolloutGroup::Reader& group) const {
+std::vector<std::uint32_t> pool::find_copies(
+    const schema::RolloutGroup::Reader& group,
+    const std::vector<record<schema::Evaluation>>& evaluated) const {
   const std::vector<variant_id> shown = shown_variants(group.getDraw());
   if (shown.empty()) return {};
   std::set<program_id> programs;
   for (const variant_id& variant : shown) {
     if (const auto program = program_of(variant, group)) programs.insert(*program);
   }
-  std::map<variant_id, bool> is_copy;  // by the rollouts' variants
-  for (const variant_id& variant : shown) is_copy[variant] = true;
+  std::set<variant_id> copied(shown.begin(), shown.end());
+  for (const auto& known : evaluated) {
+    if (known->hasProgramId() && programs.contains(program_id(known->getProgramId())))
+      copied.insert(variant_id(known->getVariantId()));
+  }
   std::vector<std::uint32_t> copies;
   for (std::uint32_t i = 0; i < group.getRollouts().size(); ++i) {
-    const variant_id variant(group.getRollouts()[i].getVariantId());
-    auto known = is_copy.find(variant);
-    if (known == is_copy.end()) {
-      const auto program = program_of(variant, group);
-      known = is_copy.emplace(variant, program && programs.contains(*program)).first;
-    }
-    if (known->second) copies.push_back(i);
+    if (copied.contains(variant_id(group.getRollouts()[i].getVariantId()))) copies.push_back(i);
   }
   return copies;
 }

@@ -57,43 +57,32 @@ unique_fd connect_to_socket(const std::string& path) {
 }  // namespace
 
 page_door::page_door(std::filesystem::path run)
-    : run_(std::move(run)), socket_(folder_.path() + "/ui.sock") {}
+    : run_(std::move(run)), socket_(folder_.path() + "/ui.sock"), connections_(max_connections) {}
 
 page_door::~page_door() {
   {
     const std::lock_guard hold(lock_);
     stops_ = true;
-    for (const served& one : connections_) one.connection->shut_down();
   }
   changed_.notify_all();
-  for (served& one : connections_) one.thread.join();
+  connections_.end_all();
   if (keeper_.joinable()) keeper_.join();
 }
 
 void page_door::serve(std::shared_ptr<channel> connection) {
-  const std::lock_guard hold(lock_);
-  for (auto one = connections_.begin(); one != connections_.end();) {
-    if (!one->has_ended) {
-      ++one;
-      continue;
-    }
-    one->thread.join();
-    one = connections_.erase(one);
-  }
-  if (stops_ || connections_.size() >= max_connections) return;  // closes it
   try {
-    if (!keeper_.joinable()) keeper_ = std::thread([this] { keep_viewer(); });
-    served& one = connections_.emplace_back(std::move(connection));
-    one.thread = std::thread([this, &one] {
-      let_messages_pass(thread_work::strangers_and_files);
-      relay(*one.connection);
-      one.connection->shut_down();
-      const std::lock_guard done(lock_);
-      one.has_ended = true;
-    });
+    const std::lock_guard hold(lock_);
+    if (!stops_ && !keeper_.joinable()) keeper_ = std::thread([this] { keep_viewer(); });
   } catch (const std::system_error&) {  // no thread is left
-    if (!connections_.empty() && !connections_.back().thread.joinable()) connections_.pop_back();
+    return;
   }
+  connections_.start(
+      [this, connection] {
+        let_messages_pass(thread_work::strangers_and_files);
+        relay(*connection);
+        connection->shut_down();
+      },
+      [connection] { connection->shut_down(); });
 }
 
 void page_door::keep_viewer() {

@@ -2,13 +2,13 @@
 
 #include <condition_variable>
 #include <filesystem>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "network/channel.hpp"
+#include "network/connection_threads.hpp"
 #include "process/temporary_folder.hpp"
 
 namespace hone {
@@ -30,12 +30,6 @@ class page_door {
   void serve(std::shared_ptr<channel> connection);
 
  private:
-  struct served {
-    std::shared_ptr<channel> connection;
-    std::thread thread{};
-    bool has_ended = false;
-  };
-
   // Keeps the process running; it dies with the thread that starts it.
   void keep_viewer();
   // Waits for the process, and returns its token; empty if it does not start.
@@ -50,7 +44,7 @@ class page_door {
   std::string token_;  // empty while there is no process
   bool stops_ = false;
   std::thread keeper_;
-  std::list<served> connections_;
+  connection_threads connections_;
 };
 
 }  // namespace hone

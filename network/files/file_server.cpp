@@ -24,36 +24,16 @@ file_reply problem_reply(const std::string& problem) {
 }  // namespace
 
 file_server::file_server(find_folder find, std::size_t max_connections)
-    : find_(std::move(find)), max_connections_(max_connections) {}
-
-file_server::~file_server() {
-  const std::scoped_lock guard(lock_);
-  for (served& one : connections_) one.connection->shut_down();
-  for (served& one : connections_) one.thread.join();
-}
+    : find_(std::move(find)), connections_(max_connections) {}
 
 void file_server::serve(std::shared_ptr<channel> connection) {
-  const std::scoped_lock guard(lock_);
-  for (auto one = connections_.begin(); one != connections_.end();) {
-    if (!one->has_ended) {
-      ++one;
-      continue;
-    }
-    one->thread.join();
-    one = connections_.erase(one);
-  }
-  if (connections_.size() >= max_connections_) return;  // closes it; the other end tries again
-  served& one = connections_.emplace_back(std::move(connection));
-  try {
-    one.thread = std::thread([this, &one] {
-      let_messages_pass(thread_work::strangers_and_files);
-      answer_requests(*one.connection);
-      one.connection->shut_down();
-      one.has_ended = true;
-    });
-  } catch (const std::system_error&) {  // no thread is left
-    connections_.pop_back();
-  }
+  connections_.start(
+      [this, connection] {
+        let_messages_pass(thread_work::strangers_and_files);
+        answer_requests(*connection);
+        connection->shut_down();
+      },
+      [connection] { connection->shut_down(); });
 }
 
 void file_server::answer_requests(channel& to) {

@@ -2,14 +2,13 @@
 
 #include <atomic>
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "network/channel.hpp"
+#include "network/connection_threads.hpp"
 #include "network/files/copy_tree.hpp"
 #include "network/files/offered_folder.hpp"
 
@@ -27,8 +26,6 @@ class file_server {
   // Has nodes take folders from each other: replies name the source. Call it before the first
   // connection is served.
   void spread_over_nodes() { spreads_ = true; }
-  // Ends all connections.
-  ~file_server();
   file_server(const file_server&) = delete;
   file_server& operator=(const file_server&) = delete;
 
@@ -40,12 +37,6 @@ class file_server {
   std::uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
-  struct served {
-    std::shared_ptr<channel> connection;
-    std::thread thread{};
-    std::atomic<bool> has_ended = false;
-  };
-
   // The file that a connection is copying, and a buffer for a piece.
   struct conversation {
     std::string name{};
@@ -62,13 +53,11 @@ class file_server {
                         const folder_contents& contents);
 
   find_folder find_;
-  std::size_t max_connections_;
   bool spreads_ = false;
   copy_tree tree_;
   std::atomic<std::uint64_t> bytes_sent_ = 0;
   std::mutex finding_;
-  std::mutex lock_;  // guards the next one
-  std::list<served> connections_;
+  connection_threads connections_;  // last: its threads use the members above
 };
 
 }  // namespace hone

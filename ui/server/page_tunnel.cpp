@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
-#include <list>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -18,6 +16,7 @@
 #include "network/blocking_io.hpp"
 #include "network/byte_relay.hpp"
 #include "network/connecting.hpp"
+#include "network/connection_threads.hpp"
 
 namespace hone {
 namespace {
@@ -39,11 +38,17 @@ std::string read_token(channel& from) {
 }  // namespace
 
 struct page_tunnel::state {
+  // A reader's connection, and the one to the head once there is one.
   struct passed {
     unique_fd client;
+    std::mutex lock{};  // guards the next one
     std::shared_ptr<channel> head{};
-    std::thread thread{};
-    std::atomic<bool> has_ended = false;
+
+    void end() {
+      const std::lock_guard hold(lock);
+      shutdown(client.get(), SHUT_RDWR);
+      if (head) head->shut_down();
+    }
   };
 
   options chosen;
@@ -51,8 +56,7 @@ struct page_tunnel::state {
   std::string token;
   unique_fd listener;
   unique_fd stop;
-  std::mutex lock;  // guards the heads of `connections`
-  std::list<passed> connections;
+  connection_threads connections{max_connections};
   std::thread worker;
 
   explicit state(options given)
@@ -78,14 +82,7 @@ struct page_tunnel::state {
     const std::uint64_t one = 1;
     (void)!write(stop.get(), &one, sizeof one);
     worker.join();
-    {
-      const std::lock_guard hold(lock);
-      for (passed& each : connections) {
-        shutdown(each.client.get(), SHUT_RDWR);
-        if (each.head) each.head->shut_down();
-      }
-    }
-    for (passed& each : connections) each.thread.join();
+    connections.end_all();
     std::error_code ignored;
     if (!chosen.socket.empty()) std::filesystem::remove(chosen.socket, ignored);
   }
@@ -96,17 +93,9 @@ struct page_tunnel::state {
       (void)poll(both.data(), both.size(), -1);
       if (both[1].revents != 0) return;
       unique_fd client(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      for (auto each = connections.begin(); each != connections.end();) {
-        if (!each->has_ended) {
-          ++each;
-          continue;
-        }
-        each->thread.join();
-        each = connections.erase(each);
-      }
-      if (!client || connections.size() >= max_connections) continue;
-      passed& next = connections.emplace_back(std::move(client));
-      next.thread = std::thread([this, &next] { pass(next); });
+      if (!client) continue;
+      auto next = std::make_shared<passed>(std::move(client));
+      connections.start([this, next] { pass(*next); }, [next] { next->end(); });
     }
   }
 
@@ -114,7 +103,7 @@ struct page_tunnel::state {
     try {
       auto head = connect_to(chosen.head, says, chosen.identity, connect_limit);
       {
-        const std::lock_guard hold(lock);
+        const std::lock_guard hold(one.lock);
         one.head = head;
       }
       (void)read_token(*head);
@@ -122,7 +111,6 @@ struct page_tunnel::state {
     } catch (const std::exception&) {  // a reader's browser says that there is no answer
     }
     shutdown(one.client.get(), SHUT_RDWR);
-    one.has_ended = true;
   }
 };
 
