@@ -7,7 +7,9 @@ from c_text import STORED, bare, grouped, literal, register_type, scaled, summed
 from dims import product
 from domains import ZERO, paired
 from reductions import REDUCTIONS
+from repetitions import Repetitions
 from values import Unsupported
+from writing import Writer
 
 MAX_INLINE = 64  # elements of a reduction that every thread may run over
 
@@ -43,67 +45,28 @@ class Parameters:
         return self.sizes[dim]
 
 
-class Emitter:
+class Emitter(Writer):
     """domain: what the kernel runs over. in_memory: a function that tells which values are.
 
     kept, reduced: the variables of C that hold the index among rows and inside of a row.
+    repeated: the keys of values that are functions of the index inside of a row.
     """
 
-    def __init__(self, domain, in_memory, kept, reduced, integer):
+    def __init__(self, domain, in_memory, kept, reduced, integer, repeated=()):
+        super().__init__()
         self.domain = domain
         self.in_memory = in_memory
         self.variables = {False: kept, True: reduced}
         self.integer = integer
         self.parameters = Parameters()
-        self.scopes = [([], {})]
         self.results = {}  # of reductions, by the id of the value: the variable with the state
         self.accumulator = "float"
         self.keeps_windows = True  # whether a window is worth computing in this kernel
         self.loaded_before = {}  # names of tensors whose element at the whole index is there
-        self.count = 0
-        self.taken = set()
         self.computed = set()  # statements of the reference
-
-    def emit(self, line):
-        self.scopes[-1][0].append(line)
-
-    def fresh(self, stem, of=None):
-        """Returns a name that is not taken. of: the tensor or statement that it belongs to."""
-        if of is None or not of.isidentifier():
-            self.count += 1
-            return f"{stem}{self.count}"
-        name, number = f"{stem}_{of}", 1
-        while name in self.taken:
-            number += 1
-            name = f"{stem}_{of}_{number}"
-        self.taken.add(name)
-        return name
-
-    def open(self, header):
-        self.scopes.append(([], {}))
-        self.scopes[-2][0].append(header + " {")
-
-    def close(self):
-        lines, _ = self.scopes.pop()
-        for line in lines:
-            self.emit("  " + line)
-        self.emit("}")
-
-    def lines(self):
-        return self.scopes[0][0]
-
-    def _remembered(self, key, make):
-        for _, known in reversed(self.scopes):
-            if key in known:
-                return known[key]
-        made = make()
-        self.scopes[-1][1][key] = made
-        return made
-
-    def declare(self, ctype, text, stem, of=None):
-        name = self.fresh(stem, of)
-        self.emit(f"const {ctype} {name} = {bare(text)};")
-        return name
+        self.repeated = repeated
+        self.functions = {}  # by the key of a value: name
+        self.repetitions = Repetitions()
 
     def size(self, dim):
         return self.parameters.size(dim)
@@ -207,7 +170,26 @@ class Emitter:
         if v.kind == "size":
             return f"(float){self.size(v.size)}"
         key = (id(v), tuple(ZERO if d.is_one else p for p, d in zip(index, v.dims)))
-        return self._remembered(key, lambda: self._make(v, list(key[1])))
+        return self._remembered(key, lambda: self._made(v, key))
+
+    def _made(self, v, key):
+        if key in self.repeated:
+            return self._called(v, key)
+        index = list(key[1])
+        of_row = all(part == ZERO or part[0] == "run" for part in index)
+        if v.kind != "pointwise" or self.in_memory(v) or not of_row:
+            return self._make(v, index)
+        return self.repetitions.compute(key, lambda: self._make(v, index), self)
+
+    def _called(self, v, key):
+        """Calls the function of a value, which is defined in front of the first loop with it."""
+        statement = v.facts.get("statement")
+        if key not in self.functions:
+            self.functions[key] = self.define(
+                self.integer, self.variables[True], lambda: self._make(v, list(key[1])), statement
+            )
+        call = f"{self.functions[key]}({self.variables[True]})"
+        return self.declare(register_type(v.dtype), call, "v", statement)
 
     def _make(self, v, index):
         if v.kind == "buffer" or self.in_memory(v):

@@ -228,8 +228,9 @@ class HostProgram:
         computed = [s for s in statements if s in kernel.computed]
         self.launches.append(self._launch_of(kernel, name, computed, outs))
         work = f"{', '.join(computed)} of {', '.join(tensors)}" if computed else ", ".join(tensors)
-        self.steps.append(f"{name}: {work} -> {', '.join(results)}, {self._extent(kernel)}, "
-                          f"{kernel.division}, blocks of {block}.")  # fmt: skip
+        facts = [", ".join(results), self._extent(kernel), kernel.division, f"blocks of {block}"]
+        facts += [f"functions {', '.join(kernel.functions)}"] if kernel.functions else []
+        self.steps.append(f"{name}: {work} -> {', '.join(facts)}.")
 
     def _extent(self, kernel):
         """Returns what the threads of a kernel run over, in words."""
@@ -258,7 +259,7 @@ class HostProgram:
             read=bytes_of(v for _, v in kernel.parameters.tensors.values()),
             written=bytes_of(kernel.sinks),
             passes=kernel.passes,
-            functions=elements * len(FUNCTIONS.findall(kernel.text)),
+            functions=elements * len(FUNCTIONS.findall(kernel.work)),
         )
 
     def _prepare_for(self, needed, sinks):

@@ -19,15 +19,19 @@ class Kernel:
 
     parameters: what the launch passes: values, then sinks, then sizes, then symbols.
     sinks: what it writes. computed: the statements of the reference. team: who works on a row, or
-    "element" without rows. passes: how often a row is read.
+    "element" without rows. passes: how often a row is read. work: the text with every function of
+    a row written out.
     """
 
-    def __init__(self, kind, division, text, grid, block, e, sinks, team="element", passes=1):
+    def __init__(
+        self, kind, division, text, grid, block, e, sinks, team="element", passes=1, work=""
+    ):
         self.kind = kind
         self.division = division
         self.team = team
         self.passes = passes
         self.text = text
+        self.work = work or text
         self.grid = grid
         self.block = block
         self.domain = e.domain
@@ -35,6 +39,7 @@ class Kernel:
         self.sinks = sinks
         self.integer = e.integer
         self.computed = e.computed | {v.facts.get("owner") for v in sinks}
+        self.functions = list(e.functions.values())
 
 
 class Choices:
@@ -97,19 +102,21 @@ def pointwise_kernel(v, in_memory, cases, choices):
     else:
         place = f"({integer})blockIdx.x * blockDim.x + threadIdx.x"
         e.emit(f"const {integer} first = ({place}) * {items};")
-        e.emit(f"if (first >= {whole}) return;")
+        e.emit(f"const {integer} size = {whole};")
+        e.emit("if (first >= size) return;")
         for name, value in trial.parameters.tensors.values():
             e.parameters.tensor(value)
             if name in flat:
-                e.emit(f"const auto {name}_pack = device::load<{items}>({name}, first, {whole});")
+                e.emit(f"const auto {name}_pack = device::load<{items}>({name}, first, size);")
                 e.loaded_before[name] = f"{name}_pack.at[j]"
         e.emit(f"device::pack<{out}, {items}> result;")
         e.emit("#pragma unroll")
         e.open(f"for (int j = 0; j < {items}; ++j)")
-        e.emit(f"const {integer} i = first + j < {whole} ? first + j : first;")
+        e.emit(f"const {integer} i = first + j < size ? first + j : first;")
         e.emit(f"result.at[j] = {written(v, _value_at_home(e, v))};")
+        e.drop_unused("i")
         e.close()
-        e.emit(f"device::store(out0, first, {whole}, result);")
+        e.emit("device::store(out0, first, size, result);")
     text = function(e.parameters, [v], e.lines(), integer)
     per_block = choices.block * items
     grid = (product(v.dims, cases), per_block)
@@ -251,27 +258,36 @@ class RowKernels:
         self.large = [s for s, large in zip(sinks, is_large) if large]
         self.small = [s for s, large in zip(sinks, is_large) if not large]
 
-    def _begin(self):
+    def _begin(self, repeated=()):
         e = Emitter(self.domain, lambda x: x not in self.sinks and self.in_memory(x), "o", "r",
-                    self.integer)  # fmt: skip
+                    self.integer, repeated)  # fmt: skip
         e.rows = bare(e.size(self.domain.rows()))
         e.length = bare(e.size(self.domain.row_length()))
         e.keeps_windows = not self.large
         self.strategy.begin(e)
         return e
 
-    def _kernel(self, e, sinks, rows, per_block=1):
+    def _kernel(self, e, sinks, rows, per_block=1, work=""):
         text = function(e.parameters, sinks, e.lines(), self.integer)
         division, grid = self.strategy.division, (rows, per_block)
         team, passes = self.strategy.team, text.count("for (")
-        return Kernel("rows", division, text, grid, self.strategy.block, e, sinks, team, passes)
+        return Kernel("rows", division, text, grid, self.strategy.block, e, sinks, team, passes,
+                      work)  # fmt: skip
 
     def whole(self, stages):
-        e = self._begin()
+        e = written_out = self._passes(stages)
+        repeated = e.repetitions.worth_a_function()
+        if repeated:
+            e = self._passes(stages, repeated)
+        return self._kernel(e, self.sinks, self.domain.rows(), self.strategy.rows_per_block,
+                            "\n".join(written_out.lines()))  # fmt: skip
+
+    def _passes(self, stages, repeated=()):
+        e = self._begin(repeated)
         for stage in stages:
             self._pass(e, stage)
         self._write(e, self.small, self.large)
-        return self._kernel(e, self.sinks, self.domain.rows(), self.strategy.rows_per_block)
+        return e
 
     def in_parts(self, stages):
         strategy = self.strategy
@@ -308,8 +324,10 @@ class RowKernels:
         return self._kernel(e, small + large, blocks)
 
     def _pass(self, e, stage):
+        begin = len(e.lines())
         states = [(r, e.new_state(r)) for r in stage]
         self.strategy.open_loop(e)
+        e.scopes[-1].begin = begin
         for r, state in states:
             x = r.operands[0]
             index = e.reshaped(self.domain.index_over(self.domain.dims), self.domain.dims, x.dims)

@@ -10,7 +10,8 @@ Every line of standard output is one JSON object with a number. Of a task it has
     name, task: the task's name, and the text of its file, with its tier: 1 for few statements on
         matrices and vectors, 2 for everything else.
     structure: the canonical hash of the reference's graph (tasks/synthesising/structure.py).
-    documents: distinct texts. The first is the teacher's best guess.
+    documents: distinct texts. The first is the teacher's best guess. None has many more kernels,
+        which take more tokens and more time.
     contrast: in a share of the lines, instead of documents: `document`, and in `shown` the texts
         and estimated speed-ups of two slower variants that it names. Nothing has measured them.
 Of any other number it has
@@ -43,6 +44,7 @@ from structure import Structure  # noqa: E402
 IMPORTED_SHARE = 0.5  # of the tasks, which look like imported ones
 VARIANTS_OF_CONTRAST = 5  # that a contrast is chosen from
 MAX_TRIES = 3  # variants that are written for each document that is wanted
+MAX_FURTHER_KERNELS = 1  # of a document, beyond those of the best guess
 
 
 def arguments(words=None):
@@ -104,7 +106,9 @@ class Stream:
             contrast(lesson, variants[:VARIANTS_OF_CONTRAST], random) if wants_contrast else None
         )
         if found is None:
-            return {**material, "documents": [v.text for v in variants[: o.variants]]}
+            most = kernels_of(variants[0]) + MAX_FURTHER_KERNELS
+            fitting = [v.text for v in variants if kernels_of(v) <= most]
+            return {**material, "documents": fitting[: o.variants]}
         shown = [{"estimate": score, "document": text} for score, text in found.shown]
         pair = {"shown": shown, "document": found.document}
         return {**material, "documents": [], "contrast": pair}
@@ -121,6 +125,10 @@ class Stream:
         if unfit:
             raise Unfit(f"the teacher cannot lower it: {unfit}")
         return variants
+
+
+def kernels_of(variant):
+    return 0 if variant.program is None else len(variant.program.launches)
 
 
 def structures_in(file):

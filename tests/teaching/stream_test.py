@@ -17,7 +17,7 @@ PROGRAM = ROOT / "tasks" / "teaching" / "stream.py"
 sys.path[:0] = [str(ROOT / "tasks" / name) for name in ("teaching", "synthesising", "importing")]
 
 from lesson import Lesson  # noqa: E402
-from stream import Stream, arguments  # noqa: E402
+from stream import MAX_FURTHER_KERNELS, Stream, arguments  # noqa: E402
 from structure import Structure  # noqa: E402
 
 # Work in C that changes nothing.
@@ -177,6 +177,11 @@ class Lines(unittest.TestCase):
                 function = ast.parse(block(document, "python")).body[-1]
                 self.assertEqual(function.name, "forward")
 
+    def test_have_documents_with_few_kernels_more_than_the_best_guess(self):
+        counts = [[d.count("__global__") for d in one["documents"]] for one in self.tasks]
+        self.assertTrue(all(max(of) <= of[0] + MAX_FURTHER_KERNELS for of in counts), counts)
+        self.assertGreater(sum(len(of) for of in counts), 2.5 * len(counts))
+
     def test_have_documents_without_no_ops_and_counts(self):
         documents = [d for one in self.tasks for d in one["documents"]]
         self.assertTrue(any(block(d, "cuda") for d in documents))
@@ -251,6 +256,44 @@ CHAIN = {
     "tensors": [{"name": "x", "shape": ["N", 300], "dtype": "float32", "is_parameter": False}],
     "cases": [{"sizes": {"N": 64}, "timed": True}],
 }
+
+
+NORMS = {
+    "name": "norms",
+    "reference": "def forward(x: Tensor, y: Tensor) -> Tensor:\n"
+    "    t0 = torch.sqrt(x * torch.sigmoid(y) + 1.0)\n"
+    "    t1 = torch.tanh(t0) * y\n"
+    "    t2 = t1 - torch.mean(t1, dim=[1], keepdim=True)\n"
+    "    t3 = torch.mean(t2 * t2, dim=[1], keepdim=True)\n"
+    "    return t2 * torch.rsqrt(t3 + 1e-5)\n",
+    "relaxed": False,
+    "tensors": [
+        {"name": n, "shape": ["N", 300], "dtype": "float32", "is_parameter": False} for n in "xy"
+    ],
+    "cases": [{"sizes": {"N": 64}, "timed": True}],
+}
+
+
+class Rows(unittest.TestCase):
+    def setUp(self):
+        document = Lesson(NORMS, "cuda").variant(0, 1).text
+        self.plan = document.split(SECTIONS[1])[1].split(SECTIONS[2])[0]
+        self.code = block(document, "cuda")
+
+    def test_have_a_function_of_what_several_passes_need(self):
+        self.assertEqual(self.code.count("for ("), 3)
+        self.assertEqual(self.code.count("expf("), 1)
+        self.assertEqual(self.code.count("row_t1(r)"), 3)
+        self.assertIn("functions row_t1.", self.plan)
+
+    def test_write_short_values_again(self):
+        self.assertNotIn("row_t2", self.code)
+        self.assertEqual(len(re.findall(r"v_t2 = v_t1 - \w+;", self.code)), 2)
+
+    def test_compute_in_front_of_a_loop_what_does_not_change_in_it(self):
+        for loop in re.findall(r"^  for .*?^  }", self.code, re.DOTALL | re.MULTILINE):
+            self.assertNotRegex(loop, r"rsqrtf|\.total /")
+        self.assertRegex(self.code, r"(?m)^  const float \w+ = r_t3\.total|^  .*rsqrtf")
 
 
 class Variants(unittest.TestCase):
