@@ -4,27 +4,13 @@
 #include <limits>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "messages/measurements.hpp"
-#include "messages/shown_variants.hpp"
 #include "results/message_class.hpp"
 
 namespace hone {
 namespace {
-
-struct first_writing {
-  std::uint64_t finished_ms = std::numeric_limits<std::uint64_t>::max();
-  std::uint32_t version = 0;
-  catalogue::origin from = catalogue::origin::unknown;
-  bool is_copy = false;
-};
-
-struct hash_of_id {
-  std::size_t operator()(const variant_id& id) const { return id.low; }
-};
-using writings = std::unordered_map<variant_id, first_writing, hash_of_id>;
 
 catalogue::origin origin_of(schema::RolloutGroup::Origin origin) {
   using Origin = schema::RolloutGroup::Origin;
@@ -34,45 +20,36 @@ catalogue::origin origin_of(schema::RolloutGroup::Origin origin) {
                                         : catalogue::origin::policy;
 }
 
-struct rollout_of_group {
-  group_id group;
-  std::uint32_t index = 0;
-  auto operator<=>(const rollout_of_group&) const = default;
+// How each variant was written first.
+class first_writings {
+ public:
+  // Keeps the variants alone of the groups.
+  explicit first_writings(compact_groups groups) : known_(groups.variants.size()) {
+    for (const compact_group& group : groups.groups) {
+      for (const auto& rollout : groups.rollouts_of(group)) {
+        if (rollout.variant == compact_groups::no_variant) continue;
+        writing& first = known_[rollout.variant];
+        if (first.from == catalogue::origin::unknown)
+          first = {group.policy_version, origin_of(group.origin), rollout.is_copy != 0};
+      }
+    }
+    variants_ = std::move(groups.variants);
+  }
+
+  struct writing {
+    std::uint32_t version = 0;
+    catalogue::origin from = catalogue::origin::unknown;
+    bool is_copy = false;
+  };
+  writing of(const variant_id& id) const {
+    const std::uint32_t index = index_of(variants_, id);
+    return index == compact_groups::no_variant ? writing() : known_[index];
+  }
+
+ private:
+  std::vector<variant_id> variants_;
+  std::vector<writing> known_;
 };
-
-// Returns the rollouts whose compiled programs copy one that their prompt shows, in order.
-std::vector<rollout_of_group> read_copies(const pool_inspector& pool) {
-  std::vector<rollout_of_group> copies;
-  pool.db().scan<schema::GroupProgress>(
-      family::progress, "", [&](std::string_view key, const record<schema::GroupProgress>& known) {
-        for (const std::uint32_t index : known->getCopies())
-          copies.push_back({id_from_key<group_id>(key), index});
-        return true;
-      });
-  std::sort(copies.begin(), copies.end());
-  return copies;
-}
-
-writings read_first_writings(const pool_inspector& pool) {
-  const std::vector<rollout_of_group> copies = read_copies(pool);
-  writings all;
-  pool.db().scan<schema::RolloutGroup>(
-      family::groups, "", [&](std::string_view, const record<schema::RolloutGroup>& g) {
-        const auto shown = shown_variants(g->getDraw());
-        for (std::uint32_t i = 0; i < g->getRollouts().size(); ++i) {
-          const variant_id variant(g->getRollouts()[i].getVariantId());
-          first_writing& first = all[variant];
-          if (g->getFinishedMs() >= first.finished_ms) continue;
-          first = {g->getFinishedMs(), static_cast<std::uint32_t>(g->getDraw().getPolicyVersion()),
-                   origin_of(g->getOrigin()),
-                   std::find(shown.begin(), shown.end(), variant) != shown.end() ||
-                       std::binary_search(copies.begin(), copies.end(),
-                                          rollout_of_group{group_id(g->getId()), i})};
-        }
-        return true;
-      });
-  return all;
-}
 
 class catalogue_reader {
  public:
@@ -82,8 +59,7 @@ class catalogue_reader {
     found_.failures.emplace_back();
   }
 
-  catalogue read() {
-    const writings first = read_first_writings(pool_);
+  catalogue read(const first_writings& first) {
     counting_evaluations counting;
     pool_.each_evaluation_of_any_scope(
         [&](const evaluation_key& key, const record<schema::Evaluation>& e) {
@@ -97,7 +73,8 @@ class catalogue_reader {
   }
 
  private:
-  void add(const evaluation_key& key, const schema::Evaluation::Reader& e, const writings& first) {
+  void add(const evaluation_key& key, const schema::Evaluation::Reader& e,
+           const first_writings& first) {
     catalogue::row row{.variant = key.variant, .closed_ms = e.getClosedMs()};
     row.place = place_of(task_id(e.getTaskId()), key.device_type);
     row.outcome = e.getOutcome();
@@ -110,11 +87,10 @@ class catalogue_reader {
     row.highest = score.highest;
     row.deciding = score.deciding();
     if (row.outcome != Outcome::OK) row.failure = failure_of(message_class(view(e.getMessage())));
-    if (const auto written = first.find(key.variant); written != first.end()) {
-      row.version = written->second.version;
-      row.from = written->second.from;
-      row.is_copy = written->second.is_copy;
-    }
+    const auto [version, from, is_copy] = first.of(key.variant);
+    row.version = version;
+    row.from = from;
+    row.is_copy = is_copy;
     // The newest judge's evaluation of a variant on a device type comes last.
     if (!found_.rows.empty() && found_.rows.back().variant == row.variant &&
         found_.rows.back().place == row.place) {
@@ -176,6 +152,8 @@ std::span<const catalogue::row> catalogue::rows_of(std::uint32_t place) const {
   return {begin, end};
 }
 
-catalogue read_catalogue(const pool_inspector& pool) { return catalogue_reader(pool).read(); }
+catalogue read_catalogue(const pool_inspector& pool, compact_groups groups) {
+  return catalogue_reader(pool).read(first_writings(std::move(groups)));
+}
 
 }  // namespace hone

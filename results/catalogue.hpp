@@ -7,6 +7,7 @@
 
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
+#include "results/compact_groups.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {
@@ -47,7 +48,7 @@ struct catalogue {
   std::span<const row> rows_of(std::uint32_t place) const;
 };
 
-// Reads a pool's evaluations and groups once each. Throws pool_error.
-catalogue read_catalogue(const pool_inspector& pool);
+// Reads a pool's evaluations once. `groups` are those of the pool. Throws pool_error.
+catalogue read_catalogue(const pool_inspector& pool, compact_groups groups);
 
 }  // namespace hone

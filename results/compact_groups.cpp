@@ -1,19 +1,28 @@
 #include "results/compact_groups.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "messages/shown_variants.hpp"
 
 namespace hone {
 namespace {
 
+static_assert(sizeof(compact_groups::rollout) == 4);
+
 class groups_reader {
  public:
   explicit groups_reader(const pool_inspector& pool) : pool_(&pool) {}
 
   compact_groups read() {
+    pool_->db().scan_keys(family::variants, "", [&](std::string_view key) {
+      found_.variants.push_back(id_from_key<variant_id>(key));
+      return true;
+    });
+    std::sort(found_.variants.begin(), found_.variants.end());
     pool_->db().scan<schema::RolloutGroup>(
         family::groups, "", [&](std::string_view, const record<schema::RolloutGroup>& g) {
+          ids_.emplace_back(g->getId());
           found_.groups.push_back(compact(*g));
           return true;
         });
@@ -28,9 +37,8 @@ class groups_reader {
   compact_group compact(const schema::RolloutGroup::Reader& g) {
     const auto draw = g.getDraw();
     compact_group made;
-    made.id = group_id(g.getId());
     made.finished_ms = g.getFinishedMs();
-    made.policy_version = draw.getPolicyVersion();
+    made.policy_version = static_cast<std::uint32_t>(draw.getPolicyVersion());
     made.place = place_of({task_id(draw.getTaskId()), draw.getDeviceType()});
     made.origin = g.getOrigin();
     made.arm = draw.getArm();
@@ -43,11 +51,12 @@ class groups_reader {
       made.turn = draw.getTurn();
       made.attempt_score = draw.getAttempt().getScore();
     }
-    made.rollouts.reserve(g.getRollouts().size());
+    made.first_rollout = static_cast<std::uint32_t>(found_.rollouts.size());
+    made.rollouts = g.getRollouts().size();
     for (const auto rollout : g.getRollouts()) {
       const variant_id variant(rollout.getVariantId());
-      made.rollouts.push_back(
-          {variant, std::find(shown.begin(), shown.end(), variant) != shown.end()});
+      const bool is_copy = std::find(shown.begin(), shown.end(), variant) != shown.end();
+      found_.rollouts.push_back({index_of(found_.variants, variant), is_copy});
     }
     return made;
   }
@@ -61,28 +70,36 @@ class groups_reader {
 
   // Both families are in the order of the groups' ids.
   void read_states() {
-    auto next = found_.groups.begin();
+    std::size_t next = 0;
     pool_->db().scan<schema::GroupProgress>(
         family::progress, "",
         [&](std::string_view key, const record<schema::GroupProgress>& progress) {
           const auto id = id_from_key<group_id>(key);
-          while (next != found_.groups.end() && next->id < id) ++next;
-          if (next != found_.groups.end() && next->id == id) {
-            next->state = progress->getState();
+          while (next < ids_.size() && ids_[next] < id) ++next;
+          if (next < ids_.size() && ids_[next] == id) {
+            compact_group& group = found_.groups[next];
+            group.state = progress->getState();
             for (const std::uint32_t copy : progress->getCopies()) {
-              if (copy < next->rollouts.size()) next->rollouts[copy].is_copy = true;
+              if (copy < group.rollouts) found_.rollouts[group.first_rollout + copy].is_copy = true;
             }
           }
-          return next != found_.groups.end();
+          return next < ids_.size();
         });
   }
 
   const pool_inspector* pool_;
   compact_groups found_;
+  std::vector<group_id> ids_;  // of found_.groups
   std::map<compact_groups::where, std::uint32_t> indices_;
 };
 
 }  // namespace
+
+std::uint32_t index_of(const std::vector<variant_id>& variants, const variant_id& id) {
+  const auto at = std::lower_bound(variants.begin(), variants.end(), id);
+  if (at == variants.end() || *at != id) return compact_groups::no_variant;
+  return static_cast<std::uint32_t>(at - variants.begin());
+}
 
 compact_groups read_compact_groups(const pool_inspector& pool) {
   return groups_reader(pool).read();

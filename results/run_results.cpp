@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "results/compact_groups.hpp"
+#include "results/known_outcomes.hpp"
 #include "results/message_class.hpp"
 #include "storage/inspection.hpp"
 #include "tasks/task_file.hpp"
@@ -19,42 +18,22 @@ namespace {
 // A sample counts as faster than an exemplar from this ratio on.
 constexpr double faster = 1.05;
 
-// The newest evaluation of a variant on a device type in one scope, without its measurements.
-struct known_outcome {
-  std::uint32_t judge = 0;
-  Outcome outcome = Outcome::INFRASTRUCTURE;
-  double score = 0;
-};
-
-struct outcome_key {
-  variant_id variant;
-  std::uint32_t device_type = 0;  // index of its name
-  std::uint32_t scope = 0;
-  bool operator==(const outcome_key&) const = default;
-};
-
-// The bits of an id are those of a hash, or random.
-struct hash_of_id {
-  std::size_t operator()(const variant_id& id) const { return id.low; }
-  std::size_t operator()(const outcome_key& key) const {
-    return key.variant.low ^ (key.device_type + 0x9e3779b97f4a7c15ULL * key.scope);
-  }
-};
-using variant_set = std::unordered_set<variant_id, hash_of_id>;
-
 // Reads a pool's families one after the other, each once, and keeps a few bytes of each record: the
 // pool may be larger than memory.
 class results_reader {
  public:
-  explicit results_reader(const pool_inspector& pool) : pool_(pool) {
+  results_reader(const pool_inspector& pool, const compact_groups& groups)
+      : pool_(pool), groups_(groups), known_(groups.variants.size()) {
+    for (auto* list : {&corpus_variants_, &references_, &written_})
+      list->resize(groups.variants.size());
     for (const auto& t : pool_.tasks()) {
       found_.names[task_id(t->getId())] = std::string(view(t->getName()));
       ++found_.tasks_of_name[std::string(view(t->getName()))];
       const task parsed = from_record(*t);
       variant_document reference;
       reference.python = parsed.reference;
-      references_.insert(
-          variant_id(make_variant(parsed.id, print_variant_document(reference))->getId()));
+      mark(references_,
+           variant_id(make_variant(parsed.id, print_variant_document(reference))->getId()));
       if (std::string fixed = fixed_tensors(parsed); !fixed.empty())
         found_.fixed[parsed.id] = std::move(fixed);
       if (t->getHeldOut()) held_out_.emplace(parsed.id, parsed.tier);
@@ -63,25 +42,36 @@ class results_reader {
   }
 
   run_results read() {
-    const compact_groups groups = read_compact_groups(pool_);
-    find_corpus_variants(groups);
+    find_corpus_variants();
     read_evaluations();
     count_variants();
-    read_groups(groups);
+    read_groups();
     read_steps();
     return std::move(found_);
   }
 
  private:
-  void find_corpus_variants(const compact_groups& all) {
-    for (const compact_group& g : all.groups) {
-      found_.samples += g.rollouts.size();
+  using variant_set = std::vector<bool>;  // by index into groups_.variants
+
+  static void mark(variant_set& set, std::uint32_t variant) {
+    if (variant != compact_groups::no_variant) set[variant] = true;
+  }
+  void mark(variant_set& set, const variant_id& id) const {
+    mark(set, index_of(groups_.variants, id));
+  }
+  static bool contains(const variant_set& set, std::uint32_t variant) {
+    return variant != compact_groups::no_variant && set[variant];
+  }
+
+  void find_corpus_variants() {
+    found_.samples = groups_.rollouts.size();
+    for (const compact_group& g : groups_.groups) {
       if (g.origin != schema::RolloutGroup::Origin::CORPUS) continue;
-      for (const auto& rollout : g.rollouts) corpus_variants_.insert(rollout.variant);
+      for (const auto& rollout : groups_.rollouts_of(g)) mark(corpus_variants_, rollout.variant);
     }
   }
 
-  std::uint32_t index_of(const std::string& device_type) {
+  std::uint32_t index_of_type(const std::string& device_type) {
     return indices_.emplace(device_type, static_cast<std::uint32_t>(indices_.size())).first->second;
   }
 
@@ -93,10 +83,17 @@ class results_reader {
     pool_.each_evaluation_of_any_scope(
         [&](const evaluation_key& key, const record<schema::Evaluation>& e) {
           found_.measurements += e->getMeasurements().size();
-          known_outcome& known = known_[{key.variant, index_of(key.device_type), key.scope}];
-          if (key.judge >= known.judge) known = {key.judge, e->getOutcome(), e->getScore()};
-          if (counting.counts(key)) count_evaluation(key, *e, versions[key.judge]);
+          const std::uint32_t variant = index_of(groups_.variants, key.variant);
+          if (variant != compact_groups::no_variant)
+            known_.add({.variant = variant,
+                        .device_type = index_of_type(key.device_type),
+                        .scope = key.scope,
+                        .judge = key.judge,
+                        .score = e->getScore(),
+                        .outcome = e->getOutcome()});
+          if (counting.counts(key)) count_evaluation(key, variant, *e, versions[key.judge]);
         });
+    known_.finish();
     if (versions.empty()) return;
     judged_by& newest = versions.rbegin()->second;
     found_.tasks = std::move(newest.tasks);
@@ -109,9 +106,9 @@ class results_reader {
     found_.failures = std::move(newest.failures);
     for (auto& [where, row] : found_.tasks) {
       if (!row.best) continue;
-      const variant_id best(row.best->getVariantId());
-      row.in_corpus = corpus_variants_.contains(best);
-      row.is_reference = references_.contains(best);
+      const std::uint32_t best = index_of(groups_.variants, variant_id(row.best->getVariantId()));
+      row.in_corpus = contains(corpus_variants_, best);
+      row.is_reference = contains(references_, best);
     }
   }
 
@@ -133,8 +130,8 @@ class results_reader {
     if (row.evaluations++ == 0) row.example = key.variant;
   }
 
-  void count_evaluation(const evaluation_key& key, const schema::Evaluation::Reader& e,
-                        judged_by& counts) const {
+  void count_evaluation(const evaluation_key& key, std::uint32_t variant,
+                        const schema::Evaluation::Reader& e, judged_by& counts) const {
     // A stream's tasks are many, and each has one document: they are counted, and not listed.
     const task_id task(e.getTaskId());
     task_row unlisted;
@@ -149,7 +146,7 @@ class results_reader {
       return;
     }
     ++counts.judged;
-    const bool is_old = corpus_variants_.contains(key.variant) || references_.contains(key.variant);
+    const bool is_old = contains(corpus_variants_, variant) || contains(references_, variant);
     counts.new_programs += is_old ? 0 : 1;
     counts.timed += e.getMeasurements().size() > 0 ? 1 : 0;
     ++row.tried;
@@ -161,38 +158,34 @@ class results_reader {
   }
 
   void count_variants() {
-    variant_set evaluated;
-    variant_set compared;
-    for (const auto& [key, known] : known_)
-      (is_comparison(key.scope) ? compared : evaluated).insert(key.variant);
-    found_.evaluated_variants = evaluated.size();
-    for (const variant_id& one : compared)
-      found_.compared_variants += evaluated.contains(one) ? 0 : 1;
-    std::uint64_t variants = 0;
-    pool_.db().scan_keys(family::variants, "", [&](std::string_view) {
-      ++variants;
-      return true;
-    });
-    found_.waiting_variants = variants - found_.evaluated_variants - found_.compared_variants;
+    for (std::uint32_t variant = 0; variant < groups_.variants.size(); ++variant) {
+      const auto outcomes = known_.of(variant);
+      const bool is_evaluated = std::any_of(outcomes.begin(), outcomes.end(), [](const auto& one) {
+        return !is_comparison(one.scope);
+      });
+      ++(is_evaluated        ? found_.evaluated_variants
+         : !outcomes.empty() ? found_.compared_variants
+                             : found_.waiting_variants);
+    }
   }
 
-  sample_source source_of(const compact_group::rollout& rollout, Outcome outcome) const {
-    return outcome == Outcome::UNPARSABLE               ? sample_source::none
-           : rollout.is_copy                            ? sample_source::shown
-           : corpus_variants_.contains(rollout.variant) ? sample_source::corpus
-           : references_.contains(rollout.variant)      ? sample_source::reference
-           : written_.contains(rollout.variant)         ? sample_source::known
-                                                        : sample_source::fresh;
+  sample_source source_of(const compact_groups::rollout& rollout, Outcome outcome) const {
+    return outcome == Outcome::UNPARSABLE                ? sample_source::none
+           : rollout.is_copy != 0                        ? sample_source::shown
+           : contains(corpus_variants_, rollout.variant) ? sample_source::corpus
+           : contains(references_, rollout.variant)      ? sample_source::reference
+           : contains(written_, rollout.variant)         ? sample_source::known
+                                                         : sample_source::fresh;
   }
 
   // A comparison's groups count only after a version has consumed them.
-  void read_groups(const compact_groups& all) {
+  void read_groups() {
     std::map<std::string, std::uint64_t> counts;
     std::vector<const compact_group*> groups;
-    for (const compact_group& g : all.groups) {
-      const std::uint64_t given_up = count_given_up(g, all.places[g.place].device_type);
+    for (const compact_group& g : groups_.groups) {
+      const std::uint64_t given_up = count_given_up(g);
       found_.given_up_samples += given_up;
-      if (given_up > 0 && given_up == g.rollouts.size()) continue;
+      if (given_up > 0 && given_up == g.rollouts) continue;
       groups.push_back(&g);
       ++counts[stage_name(g)];
     }
@@ -200,17 +193,17 @@ class results_reader {
     for (const compact_group* one : groups) {
       const compact_group& g = *one;
       const std::string stage = stage_name(g);
-      const compact_groups::where& at = all.places[g.place];
+      const compact_groups::where& at = groups_.places[g.place];
       const place where{at.task, at.device_type};
       const std::uint64_t before = seen[stage]++;
       const bool is_last_quarter = seen[stage] * 4 > counts[stage] * 3;
       if (g.stage == Stage::VALIDATION) {
-        found_.validation_samples += g.rollouts.size();
+        found_.validation_samples += g.rollouts;
         continue;
       }
       if (g.origin == schema::RolloutGroup::Origin::COMPARISON &&
           g.state != schema::GroupProgress::State::TRAINED) {
-        found_.left_out_samples += g.rollouts.size();
+        found_.left_out_samples += g.rollouts;
         continue;
       }
       if (g.state == schema::GroupProgress::State::DROPPED)
@@ -219,53 +212,62 @@ class results_reader {
       std::vector<scored_sums*> parts = {&row.all,
                                          &row.curve[before * curve_points / counts[stage]]};
       if (is_last_quarter) parts.push_back(&row.last);
-      for (const auto& rollout : g.rollouts) read_sample(g, where, rollout, row, parts);
-      for (const auto& rollout : g.rollouts) written_.insert(rollout.variant);
+      group_sums sums;
+      for (const auto& rollout : groups_.rollouts_of(g)) read_sample(g, where, rollout, row, sums);
+      if (!sums.outcomes.empty())
+        add_sums(sums, where, parts, row, row.by_version[g.policy_version]);
+      for (const auto& rollout : groups_.rollouts_of(g)) mark(written_, rollout.variant);
     }
   }
 
-  // A result that a full evaluation has refuted stays refuted, whatever its screening says.
-  auto known_outcome_of(const variant_id& variant, std::uint32_t device_type,
-                        std::uint32_t scope) const {
-    const auto full = known_.find({variant, device_type, run_scope});
-    const bool counts =
-        scope == screening_scope && full != known_.end() && is_refuted(full->second.outcome);
-    return counts ? full : known_.find({variant, device_type, scope});
+  static void add_sums(const group_sums& sums, const place& where,
+                       const std::vector<scored_sums*>& parts, stage_row& row,
+                       version_row& of_version) {
+    for (scored_sums* part : parts) part->add(where, sums);
+    of_version.all.add(where, sums);
+    for (const auto& [outcome, count] : sums.outcomes) {
+      row.outcomes[std::string(name_of(outcome))] += count;
+      of_version.outcomes[std::string(name_of(outcome))] += count;
+    }
+  }
+
+  // Returns the outcome that counts for a rollout of a group; null if there is none. A result that
+  // a full evaluation has refuted stays refuted, whatever its screening says.
+  const known_outcome* outcome_for(const compact_group& g, std::uint32_t variant) {
+    const std::uint32_t type = index_of_type(groups_.places[g.place].device_type);
+    const known_outcome* full = known_.find(variant, type, run_scope);
+    const bool counts = g.scope == screening_scope && full != nullptr && is_refuted(full->outcome);
+    return counts ? full : known_.find(variant, type, g.scope);
   }
 
   // Returns the number of samples that were not judged because nobody needs them any more.
-  std::uint64_t count_given_up(const compact_group& g, const std::string& device_type) {
+  std::uint64_t count_given_up(const compact_group& g) {
     const bool is_compared = g.origin == schema::RolloutGroup::Origin::COMPARISON;
     if (g.state != schema::GroupProgress::State::DROPPED || is_compared) return 0;
-    const std::uint32_t type = index_of(device_type);
-    std::uint64_t count = 0;
-    for (const auto& rollout : g.rollouts)
-      count += known_outcome_of(rollout.variant, type, g.scope) == known_.end() ? 1 : 0;
-    return count;
+    const auto rollouts = groups_.rollouts_of(g);
+    return static_cast<std::uint64_t>(std::count_if(
+        rollouts.begin(), rollouts.end(),
+        [&](const auto& rollout) { return outcome_for(g, rollout.variant) == nullptr; }));
   }
 
   void read_sample(const compact_group& g, const place& where,
-                   const compact_group::rollout& rollout, stage_row& row,
-                   const std::vector<scored_sums*>& parts) {
-    const auto known = known_outcome_of(rollout.variant, index_of(where.device_type), g.scope);
-    if (known == known_.end()) {
+                   const compact_groups::rollout& rollout, stage_row& row, group_sums& sums) {
+    const known_outcome* known = outcome_for(g, rollout.variant);
+    if (known == nullptr) {
       row.unknown += g.state == schema::GroupProgress::State::DROPPED ? 0 : 1;
       return;
     }
-    const Outcome outcome = known->second.outcome;
-    const double score = known->second.score;
+    const Outcome outcome = known->outcome;
+    const double score = known->score;
     const bool is_of_corpus = g.origin == schema::RolloutGroup::Origin::CORPUS;
     if (outcome == Outcome::OK && score == 0 && !is_of_corpus) {  // verified, and not timed yet
       ++row.unknown;
       return;
     }
-    ++row.outcomes[std::string(name_of(outcome))];
-    for (scored_sums* part : parts) part->add(where, outcome, score);
-    version_row& of_version = row.by_version[g.policy_version];
-    ++of_version.outcomes[std::string(name_of(outcome))];
-    of_version.all.add(where, outcome, score);
+    sums.add(outcome, score);
     if (is_of_corpus) {
-      if (outcome != Outcome::OK) found_.unlearned.emplace(rollout.variant, outcome);
+      if (outcome != Outcome::OK)
+        found_.unlearned.emplace(groups_.variants[rollout.variant], outcome);
       return;
     }
     const sample_source source = source_of(rollout, outcome);
@@ -337,10 +339,11 @@ class results_reader {
   }
 
   const pool_inspector& pool_;
+  const compact_groups& groups_;
   std::map<task_id, std::uint32_t> held_out_;     // with their tiers
   std::set<task_id> samples_;                     // of the stream
   std::map<std::string, std::uint32_t> indices_;  // of device types
-  std::unordered_map<outcome_key, known_outcome, hash_of_id> known_;
+  known_outcomes known_;
   variant_set corpus_variants_;
   variant_set references_;
   variant_set written_;  // variants of the groups that were read so far
@@ -355,22 +358,6 @@ std::string_view name_of(sample_source source) {
   return names.at(static_cast<std::size_t>(source));
 }
 
-void scored_sums::add(const place& where, Outcome outcome, double score) {
-  all.add(outcome);
-  untimed += outcome == Outcome::OK && score == 0 ? 1 : 0;
-  if (is_inconclusive(outcome)) return;
-  auto& [samples, log] = logs[where];
-  ++samples;
-  log += log_speedup(outcome == Outcome::OK, score);
-}
-
-std::optional<double> scored_sums::mean_log() const {
-  if (untimed > 0) return std::nullopt;
-  double sum = 0;
-  for (const auto& [where, its] : logs) sum += its.second / its.first;
-  return logs.empty() ? 0 : sum / static_cast<double>(logs.size());
-}
-
 std::string run_results::name_of(const place& where) const {
   const std::string& name = names.at(where.task);
   return name + (tasks_of_name.at(name) > 1 ? " " + to_string(where.task).substr(0, 6) : "") +
@@ -383,7 +370,13 @@ bool is_complete(const pool_inspector& pool) {
   return head != nullptr && (*head)->getComplete();
 }
 
-run_results read_results(const pool_inspector& pool) { return results_reader(pool).read(); }
+run_results read_results(const pool_inspector& pool, const compact_groups& groups) {
+  return results_reader(pool, groups).read();
+}
+
+run_results read_results(const pool_inspector& pool) {
+  return read_results(pool, read_compact_groups(pool));
+}
 
 run_results read_results(const std::filesystem::path& pool) {
   return read_results(pool_inspector(pool));

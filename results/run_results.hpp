@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -17,19 +16,14 @@
 #include "messages/record.hpp"
 #include "messages/schema/pipeline.capnp.h"
 #include "messages/schema/variant.capnp.h"
+#include "results/compact_groups.hpp"
 #include "results/comparison.hpp"
+#include "results/scored_sums.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {
 
 inline constexpr std::size_t curve_points = 10;
-
-// A task on a type of device.
-struct place {
-  task_id task;
-  std::string device_type;
-  auto operator<=>(const place&) const = default;
-};
 
 // Results for a task on a device type. Unparsable documents are not counted.
 struct task_row {
@@ -46,30 +40,6 @@ struct task_row {
 enum class sample_source { none, shown, corpus, reference, known, fresh };
 inline constexpr std::size_t sample_sources = 6;
 std::string_view name_of(sample_source source);
-
-// Sums over samples.
-struct sample_sums {
-  double samples = 0;
-  double ok = 0;
-
-  void add(Outcome outcome) {
-    ++samples;
-    ok += outcome == Outcome::OK ? 1 : 0;
-  }
-  double share_ok() const { return samples > 0 ? ok / samples : 0; }
-};
-
-// Samples with their log speed-ups, by task and type of device. Inconclusive samples have none.
-struct scored_sums {
-  sample_sums all;
-  std::map<place, std::pair<double, double>> logs;  // number of samples, sum of log speed-ups
-  double untimed = 0;                               // samples that are ok without a score
-
-  void add(const place& where, Outcome outcome, double score);
-  // Returns the mean over places of the mean log speed-up, where samples that are not ok count as
-  // failed_speedup; nullopt if samples that are ok have no score.
-  std::optional<double> mean_log() const;
-};
 
 // Samples that are ok, compared with the fastest exemplar that their prompts showed.
 struct beside_shown {
@@ -179,7 +149,9 @@ struct run_results {
 // True if the run ended with its newest version.
 bool is_complete(const pool_inspector& pool);
 
-// Reads the results from a pool, which may be open for writing elsewhere. Throws pool_error.
+// Reads the results from a pool, which may be open for writing elsewhere. `groups` are those of the
+// pool. Throws pool_error.
+run_results read_results(const pool_inspector& pool, const compact_groups& groups);
 run_results read_results(const pool_inspector& pool);
 run_results read_results(const std::filesystem::path& pool);
 

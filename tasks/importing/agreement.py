@@ -26,7 +26,7 @@ from memory_contents import filled_memory, leave_numbers_in_memory
 from module_tensors import named_tensors
 from output_difference import difference
 from source_file import Failure, bytes_of, require_type, tensors_of
-from task_result import has_result
+from task_result import has_result, require_finite
 from ties import TieWatch
 from trial_sizes import odd_sizes, reduced_sizes
 
@@ -61,6 +61,7 @@ class Check:
         self.cases, self.has_result, self.checked = [], True, ""
         self.disagrees = False  # at odd sizes
         self.is_repeatable = False  # that the module agrees with itself is known
+        self.is_file_finite = False  # the module's outputs for the file's inputs
 
     def run(self):
         """Sets the attributes above. Raises Failure if the reference disagrees or fails."""
@@ -301,6 +302,7 @@ class Check:
             expected = self.run_module(tensors)
         if ties is not None:
             im.notes += ties.notes()
+            self.is_file_finite = all(bool(t.isfinite().all()) for t in expected)
         for i, t in enumerate(expected, 1):
             require_type(f"output {i}", t)
         self.require_repeatable(tensors, expected)
@@ -382,6 +384,9 @@ class Check:
             lambda inputs, is_wide=False: self.compiled.call(inputs, is_wide, varied),
             im.notes,
         )
+        if self.is_file_finite:
+            inputs = im.specification.draw_inputs(im.specification.timed)
+            require_finite(self.compiled.call([im.as_checked(t) for t in inputs]))
 
 
 def last_line(error):

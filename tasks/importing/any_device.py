@@ -22,8 +22,11 @@ class AnyDevice(TorchFunctionMode):
         elif "device" in kwargs and is_device(kwargs["device"]):
             kwargs.pop("device")
         kwargs.pop("pin_memory", None)
-        if func is torch.tensor and isinstance(args[0], (bool, int, float)):
-            return torch.full((), args[0], **kwargs)  # an equal tensor, made by a recordable call
+        if func is torch.tensor:
+            value = args[0] if args else kwargs.get("data")
+            if isinstance(value, (bool, int, float)):
+                kwargs.pop("data", None)
+                return torch.full((), value, **kwargs)  # equal, and made by a recordable call
         return func(*args, **kwargs)
 
 

@@ -44,6 +44,8 @@ def init_from(call, dtype):
         known = init_from(call.args[0], dtype)
         if known is not None and not known.expr and known.of not in ("permutation", "constant"):
             return known
+    if call.name == "expand" and isinstance(call.args[0], Call):
+        return expanded(call.args[0], call.shape, dtype)
     if call.name == "copy_" and isinstance(call.args[1], Call) and call.args[1].shape == call.shape:
         return init_from(call.args[1], dtype)
     inner = call.args[0] if call.args and isinstance(call.args[0], Call) else None
@@ -69,6 +71,19 @@ def init_from(call, dtype):
             )
             return Init("normal", mean, spread)
     return coin_or(init_from_expression(call) or init_from_parts(call), dtype)
+
+
+def expanded(call, shape, dtype):
+    """Returns the Init of a recorded call's result that is expanded to a shape, or None."""
+    known = init_from(call, dtype)
+    if known is None or known.expr or known.of not in ("uniform", "normal", "integers"):
+        return None
+    missing = len(shape) - len(call.shape)
+    text = "x"
+    for dim, extent in enumerate(shape):
+        if extent > 1 and (dim < missing or call.shape[dim - missing] == 1):
+            text += f".narrow({dim}, 0, 1)"
+    return Init(known.of, known.a, known.b, "" if text == "x" else f"{text}.expand_as(x)")
 
 
 def coin_or(init, dtype):

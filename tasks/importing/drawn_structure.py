@@ -5,6 +5,7 @@ Draws of independent numbers would not keep it.
 
 import torch
 
+SAME_VALUES = "its values are the same in every draw"
 # Most elements of a dimension along which an order is looked for, and most of a tensor.
 MOST_ELEMENTS = 1 << 22
 # Fewer elements in order, or fewer pairs of mirrored elements, may be so by chance.
@@ -32,7 +33,7 @@ def structure_of(samples):
     values = stacked.double() if stacked.dtype != torch.bool else stacked.to(torch.int8)
     same = (values == values[:1]).all(0)
     if bool(same.all()):
-        return "its values are the same in every draw"
+        return SAME_VALUES
     return (
         order_in(values)
         or order_between_in(values)
@@ -122,11 +123,16 @@ def symmetry_in(values):
 
 def places_in(values, same):
     """Looks for places that have one value in every draw, while others vary."""
-    least = 0.02 if values.dtype == torch.int8 else 0.0
     share = same.float().mean().item()
+    if values.dtype == torch.int8:
+        ones = values.float().mean().item()
+        expected = (ones ** len(values) + (1 - ones) ** len(values)) * same.numel()
+        if same.sum() > 8 * expected + 4:
+            return "some of its elements have the same value in every draw"
+        return None
     distinct = len(values.flatten()[: 1 << 16].unique())
     by_chance = distinct ** -(values.size(0) - 1.0)  # that a place has the same value always
-    if same.sum() >= 1 and share > max(least, 8 * by_chance + 4 / same.numel() ** 0.5 * by_chance):
+    if same.sum() >= 1 and share > 8 * by_chance + 4 / same.numel() ** 0.5 * by_chance:
         return "some of its elements have the same value in every draw"
     return None
 
@@ -138,11 +144,18 @@ def totals_in(values):
     for dim in range(1, values.dim()):
         if values.size(dim) < 2 or values.numel() // values.size(dim) < MIN_ELEMENTS:
             continue
-        scale = float(values.abs().mean()) * values.size(dim)
-        for name, totals in (("sum", values.sum(dim)), ("norm", values.square().sum(dim).sqrt())):
+        centered = values - values.mean()
+        scale = float(min(values.abs().mean(), centered.abs().mean())) * values.size(dim)
+        kinds = [("sum", values.sum(dim)), ("norm", values.square().sum(dim).sqrt())]
+        if bool((values.abs() == values.abs().flatten()[0]).all()):
+            kinds = kinds[:1]  # signs
+        for name, totals in kinds:
             spread = float(totals.max() - totals.min())
             if scale > 0 and spread < 1e-4 * scale / values.size(dim) ** 0.5:
                 return f"its values have the same {name} along dimension {dim - 1}"
+        exponentials = values.exp().sum(dim)
+        if float(values.max()) <= 0 and float(exponentials.std()) < 1e-4 * exponentials.mean():
+            return f"the exponentials of its values have the same sum along dimension {dim - 1}"
     return None
 
 

@@ -1,7 +1,7 @@
 """Prints calls of ATen operators as TorchScript expressions."""
 
 import torch
-from torchscript_text import Unprintable, grouped, literal
+from torchscript_text import Printed, Unprintable, grouped, literal
 
 # Operators that are printed as infix operators, by their ATen names.
 INFIX = {
@@ -131,6 +131,10 @@ class ExpressionPrinter:
             v, g, dim = (*texts, "0")[:3]
             return f"{grouped(v)} * ({grouped(g)} / torch.norm_except_dim({v}, 2, {dim}))"
         given = dict(zip([a.name for a in schema.arguments], args)) | kwargs
+        if name == "scaled_dot_product_attention" and is_floating(given.get("attn_mask")):
+            # On a CPU, the operator reads a mask as if it had the query's type.
+            mask = f"{literal(given['attn_mask'], self.show)}.to({texts[0]}.dtype)"
+            given["attn_mask"] = Printed(mask)
         text = None
         if name in ("to", "_to_copy"):
             text = print_conversion(name, texts[0], given)
@@ -205,6 +209,12 @@ class ExpressionPrinter:
         return f"torch.{name}({', '.join(parts)})"
 
 
+def is_floating(value):
+    """Returns True if an argument is a tensor of a graph with a floating-point type."""
+    example = getattr(value, "meta", {}).get("val")
+    return isinstance(example, torch.Tensor) and example.dtype.is_floating_point
+
+
 def is_identity(name, args, kwargs, schema):
     """Returns True if a call returns its first argument. Raises Unprintable for active dropout."""
     if name not in IDENTITIES:
@@ -219,6 +229,10 @@ def is_identity(name, args, kwargs, schema):
 
 def print_conversion(name, self_text, given):
     """Returns an aten::to or aten::_to_copy; `given` has its arguments' values by name."""
+    example = getattr(given.get("self"), "meta", {}).get("val")
+    keeps_type = isinstance(example, torch.Tensor) and example.dtype == given.get("dtype")
+    if keeps_type and not given.get("copy") and given.get("memory_format") is None:
+        return self_text  # another device is none here
     if given.get("dtype") is None:
         return (
             f"{grouped(self_text)}.clone()"

@@ -25,6 +25,9 @@ from torchscript_text import Unprintable
 
 # Limit on the seconds of a static export. After a slower one, dynamic sizes are not tried.
 DYNAMIC_SECONDS = 8
+DIFFERENTIATES = re.compile(
+    r"autograd\.grad|func\.(grad|jacrev|jacfwd|hessian|vjp|jvp)|\.backward\("
+)
 
 
 class Importer:
@@ -205,6 +208,17 @@ class Importer:
                 )
             except Exception as error:
                 kind = type(error).__name__
+                line = re.match(r"line \d+", reason(error, self.source.path))
+                where = f" ({line[0]})" if line else ""
+                if DIFFERENTIATES.search(self.source.text):
+                    raise Failure(
+                        "its forward() differentiates, for which a graph has no operators"
+                    ) from None
+                if kind == "DynamicOutputShapeException":
+                    raise Failure(
+                        f"it calls {error}, whose result has a shape that depends on values{where}; "
+                        "tasks do not support such operators"
+                    ) from None
                 if "fake tensor in the exported program constant" in str(error):
                     raise Failure(
                         "it holds a tensor that tracing cannot follow: forward() writes a "
@@ -215,10 +229,9 @@ class Importer:
                     sign in str(error)
                     for sign in ("data-dependent", "Could not guard", "FakeTensor")
                 ):
-                    line = re.match(r"line \d+", reason(error, self.source.path))
                     raise Failure(
                         "its control flow or shapes depend on the values of a tensor, "
-                        "which a graph cannot express" + (f" ({line[0]})" if line else "")
+                        f"which a graph cannot express{where}"
                     ) from None
                 raise
 

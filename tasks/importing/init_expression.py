@@ -59,6 +59,9 @@ def init_from_parts(call):
     if not is_stack and any(part.shape[dim] != 1 for part in parts):
         return None
     drawn = [draw_of_part(part) for part in parts]
+    draws = [id(leaf) for leaf in drawn if isinstance(leaf, Call)]
+    if len(set(draws)) < len(draws):
+        return None  # parts of the same draw depend on each other
     bases = [None if leaf is None else init_of_draw(leaf) for leaf in drawn if leaf != 0]
     kinds = {None if base is None or base.expr else base.of for base in bases}
     if not kinds or not kinds <= {"normal", "uniform", "integers"}:

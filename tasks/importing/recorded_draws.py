@@ -1,5 +1,7 @@
 """Finds the draws of random numbers among recorded calls, and values that are all equal."""
 
+import math
+
 import torch
 from call_recording import Call
 from task_initializer import Init
@@ -133,6 +135,14 @@ def init_of_draw(call):
     if call.name == "bernoulli" and isinstance(args[0], Call):
         level = constant_of(args[0])
         return None if level is None else Init("uniform", expr=f"x < {number(float(level))}")
+    if call.name == "log_normal_":
+        return Init("normal", given["mean"], given["std"], "torch.exp(x)")
+    if call.name == "cauchy_":
+        a, b = number(float(given["median"])), number(float(given["sigma"]))
+        return Init("uniform", expr=f"{a} + {b} * torch.tan(3.14159265 * (x - 0.5))")
+    if call.name == "geometric_":
+        scale = number(math.log1p(-float(given["p"])))
+        return Init("uniform", expr=f"torch.floor(torch.log(1.0 - x) / {scale}) + 1.0")
     if call.name == "exponential_":
         return Init("uniform", expr=f"-torch.log(1.0 - x) / {number(float(given['lambd']))}")
     return None
@@ -164,6 +174,8 @@ def constant_of(call, means=False):
         and isinstance(call.args[position], (int, float, bool))
     ):
         return float(call.args[position])
+    if call.name == "copy_":
+        return constant_of(call.args[1], means) if isinstance(call.args[1], Call) else None
     if is_passed_on(call) or call.name in (
         "expand",
         "view",

@@ -62,6 +62,16 @@ def replace_device_calls():
         autocast.__init__ = without_casts
     torch.cuda.synchronize = lambda *_, **__: None
     torch.cuda.empty_cache = lambda *_, **__: None
+    torch.cuda.set_device = lambda *_, **__: None
+    torch.set_default_device = lambda *_, **__: None  # one function under two names confuses dynamo
+    torch.Generator = CpuGenerator
+
+
+class CpuGenerator(torch.Generator):
+    """A generator of the CPU, whatever device a file names."""
+
+    def __new__(cls, device=None):
+        return super().__new__(cls, "cpu")
 
 
 class SmallerNumbers(ast.NodeTransformer):
@@ -147,6 +157,7 @@ class SourceFile:
         except Exception as error:
             raise Failure(f"running the file fails: {reason(error, path)}") from None
         self.names = module.__dict__
+        require_default_type()
         # The exporter flattens only those dataclasses that are registered with it.
         for value in list(self.names.values()):
             if (
@@ -187,14 +198,13 @@ class SourceFile:
                 if isinstance(given, (dict, list, tuple))
                 else [given]
             )
-            made = (
-                self.names["Model"](**given)
-                if isinstance(given, dict)
-                else self.names["Model"](*given)
-            )
+            positional, named = init_arguments(self.names["Model"], given)
+            made = self.names["Model"](*positional, **named)
+        require_default_type()
         if not isinstance(made, torch.nn.Module):
             raise Failure("Model is not a torch.nn.Module")
-        return self.with_draws(made.eval())
+        made.eval()  # whose own train() need not return the module
+        return self.with_draws(made)
 
     def with_draws(self, model):
         """Makes the module take its draws as inputs, and returns it."""
@@ -208,8 +218,11 @@ class SourceFile:
             given = self.names["get_inputs"]()
             if isinstance(given, dict):
                 given = self.in_order(given)
-            given = list(given) if isinstance(given, (list, tuple)) else [given]
+            given = (
+                list(given) if isinstance(given, (list, tuple, types.GeneratorType)) else [given]
+            )
             given += [draw(shape, dtype=dtype) for draw, shape, dtype in self.draws]
+        require_default_type()
         return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), given)
 
     def in_order(self, named):
@@ -240,6 +253,32 @@ class SourceFile:
                 if device == "cpu":
                     raise
         return None
+
+
+def init_arguments(model, given):
+    """Returns the positional and the named arguments of a Model. given: of get_init_inputs(), a
+    list, a dict, or a list of both, as KernelBook's files have it."""
+    if isinstance(given, dict):
+        return [], given
+    is_pair = len(given) == 2 and isinstance(given[0], (list, tuple)) and isinstance(given[1], dict)
+    if is_pair and all(isinstance(key, str) for key in given[1]):
+        try:
+            inspect.signature(model).bind(*given[0], **given[1])
+            return given[0], given[1]
+        except TypeError:
+            pass
+    return given, {}
+
+
+def require_default_type():
+    """Raises Failure if the file has changed the type of tensors that name none."""
+    changed = torch.get_default_dtype()
+    if changed != torch.float32:
+        torch.set_default_dtype(torch.float32)
+        raise Failure(
+            f"it sets the default type of tensors to {changed}, and a task's is torch.float32; "
+            "give the tensors their type where they are made"
+        )
 
 
 @contextlib.contextmanager

@@ -8,6 +8,9 @@ from torchscript_text import Unprintable, runnable
 
 # Draws of the other sign that a fitted distribution has at least if none are seen by rule.
 MIN_OF_OTHER_SIGN = 4
+# Draws beyond the largest and smallest values that a fitted distribution has at least if it is cut
+# off there.
+MIN_BEYOND = 8
 
 
 class Init:
@@ -100,14 +103,55 @@ def measured_init(tensor):
     values = values.double()
     if not torch.isfinite(values).all():
         raise Unprintable("it draws values that are not finite in a way that cannot be followed")
+    if bool(((values == low) | (values == high)).all()):
+        share = (values == high).double().mean().item()
+        coin = f"x < {share:.3g}"
+        if (low, high) != (0, 1):
+            coin = f"({coin}).to(torch.float32) * {high - low:.9g} + {low:.9g}"
+        return Init("uniform", expr=coin)
+    if bool((values == values.round()).all()):
+        return whole_numbers(values, int(low), int(high))
     mean, spread = values.mean().item(), values.std(correction=0).item()
     # The kurtosis of a uniform distribution is 1.8, that of a normal one 3.
     kurtosis = ((values - mean) ** 4).mean().item() / max(spread**4, 1e-300)
+
+    def rounded(value):
+        return float(f"{value:.{significant_digits(value, spread)}g}")
+
     if kurtosis < 2.1 and values.numel() >= 64:
-        return Init("uniform", float(f"{low:.4g}"), float(f"{high:.4g}"))
-    fitted = Init("normal", float(f"{mean:.4g}"), float(f"{spread:.4g}"))
+        return Init("uniform", rounded(low), rounded(high))
+    fitted = Init("normal", rounded(mean), rounded(spread))
     # Numbers of one sign keep it if draws of the distribution would not.
     beyond = values.numel() * 0.5 * math.erfc(abs(mean) / max(spread, 1e-300) / math.sqrt(2))
     if beyond >= MIN_OF_OTHER_SIGN and (low >= 0 or high <= 0):
         fitted.expr = "torch.abs(x)" if low >= 0 else "-torch.abs(x)"
+    # Bounds that draws of the distribution would cross.
+    limits = [
+        f"{name}={rounded(limit)!r}"
+        for name, limit in (("min", low), ("max", high))
+        if values.numel() * 0.5 * math.erfc(abs(limit - mean) / max(spread, 1e-300) / math.sqrt(2))
+        >= MIN_BEYOND
+        and not (fitted.expr and abs(limit) < 0.25 * spread)
+    ]
+    if limits:
+        inner = f"({fitted.expr})" if fitted.expr.startswith("-") else fitted.expr or "x"
+        fitted.expr = f"{inner}.clamp({', '.join(limits)})"
     return fitted
+
+
+def significant_digits(value, spread):
+    """Returns how many digits say a value to about a thousandth of a spread."""
+    ratio = abs(value) / max(spread, 1e-300)
+    return min(9, 4 + max(0, math.ceil(math.log10(max(ratio, 1.0)))))
+
+
+def whole_numbers(values, low, high):
+    """Returns the Init of whole numbers in floating point that are spread evenly. Raises
+    Unprintable if they are not."""
+    levels, counts = values.unique(return_counts=True)
+    kinds = high - low + 1
+    if len(levels) == kinds and values.numel() >= 20 * kinds:
+        expected = values.numel() / kinds
+        if float((counts - expected).abs().max()) < 5 * expected**0.5 + 0.1 * expected:
+            return Init("integers", low, high + 1)
+    raise Unprintable("its values are whole numbers, and how it draws them cannot be followed")

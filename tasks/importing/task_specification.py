@@ -1,23 +1,20 @@
 """Specifies the inputs and parameters of a task."""
 
-import functools
 import re
 
 import torch
+from draw_check import NOT_FOLLOWED, require_same_draws
 from drawing import init_from
-from drawn_structure import structure_of
+from drawn_structure import SAME_VALUES, structure_of
+from file_samples import FileSamples
 from graph_sizes import fixed
 from module_tensors import loose_tensors, named_tensors
 from recorded_draws import is_unwritten, leaves_of
-from source_file import Failure, bytes_of, require_type, tensors_of
+from source_file import Failure, bytes_of, require_type
 from task_dtypes import is_integer
 from task_initializer import Init, measured_init
 from torchscript_text import Unprintable
 
-# Draws of the file's tensors that are compared to find what holds in all of them: of large ones,
-# and of those with at most SMALL_BYTES.
-SAMPLES, SAMPLES_OF_SMALL = 4, 32
-SMALL_BYTES = 1 << 20
 # Limit on the bytes of a task's data file.
 DATA_BYTES = 64 << 20
 
@@ -35,47 +32,12 @@ class Specification:
 
     def __init__(self, importer):
         self.importer = importer
+        self.samples = FileSamples(importer)
         self.inputs, self.parameters, self.timed, self.data = [], [], {}, {}
         self.specify_inputs()
         self.name_bounds()
+        require_same_draws(self.inputs, self.samples.inputs, self.timed, importer.generator)
         self.specify_parameters()
-
-    @functools.cached_property
-    def samples(self):
-        """Returns the file's inputs for several seeds by name, as far as they can be made."""
-        im = self.importer
-        names = list(im.reference.inputs.values())
-
-        def make(seed):
-            with im.source.doing("making the inputs"):
-                return dict(zip(names, tensors_of(im.source.inputs("cpu", seed))))
-
-        return self.drawn_again(make)
-
-    @functools.cached_property
-    def model_samples(self):
-        """Returns the module's parameters and buffers for several seeds by name, likewise."""
-
-        def make(seed):
-            with self.importer.source.doing("making the Model"):
-                return named_tensors(self.importer.source.model("cpu", seed))
-
-        return self.drawn_again(make)
-
-    def drawn_again(self, make):
-        """Returns tensors by name for several seeds. make: a function that makes them of a seed."""
-        if not self.importer.is_real:
-            return {}
-        samples = {}
-        try:
-            first = make(1)
-            count = SAMPLES_OF_SMALL if bytes_of(first.values()) <= SMALL_BYTES else SAMPLES
-            for seed in range(1, count + 1):
-                for name, tensor in (first if seed == 1 else make(seed)).items():
-                    samples.setdefault(name, []).append(tensor.detach())
-        except Failure:
-            return {}
-        return samples
 
     def specify_inputs(self):
         """Fills `inputs` and `timed`."""
@@ -137,6 +99,24 @@ class Specification:
             ):
                 init.b = same[0]
 
+    def made_of_each_other(self):
+        """Returns the placeholders of parameters that share random numbers with a buffer, or of
+        buffers that share them with others."""
+        im, owners = self.importer, {}
+        for node in im.reference.parameters:
+            recorded = self.drawn.get(self.targets[node])
+            call = None if recorded is None else im.model_record.look_up(recorded)
+            for leaf in [] if call is None else leaves_of(call, []):
+                if leaf is not None:
+                    owners.setdefault(id(leaf), []).append(node)
+        return {
+            node
+            for nodes in owners.values()
+            if len(set(nodes)) > 1
+            and any(not isinstance(im.constants[n], torch.nn.Parameter) for n in nodes)
+            for node in nodes
+        }
+
     def specify_parameters(self):
         """Fills `parameters` and `data`."""
         im = self.importer
@@ -144,6 +124,7 @@ class Specification:
         self.drawn = loose_tensors(im.drawn_model) | named_tensors(im.drawn_model)
         self.require_separate_memory()
         self.unregistered = []
+        self.dependent = self.made_of_each_other()
         self.parameters = [
             self.parameter_spec(node, name) for node, name in im.reference.parameters.items()
         ]
@@ -200,7 +181,7 @@ class Specification:
                 else Init("integers", 0, 2)
             )
         if init is None:
-            init = self.measured(name, tensor, self.samples.get(name))
+            init = self.measured(name, tensor, self.samples.inputs.get(name))
         return init
 
     def is_drawable(self, init, tensor):
@@ -240,10 +221,7 @@ class Specification:
         elif samples and any(not torch.equal(one, samples[0]) for one in samples):
             found = "all its elements are one number, which is drawn"
         if found is not None:
-            raise Failure(
-                f"{name}: {found}, and how the file draws it cannot be followed; make it from one "
-                "draw of its shape with operators that TorchScript has"
-            )
+            raise Failure(f"{name}: {found}, {NOT_FOLLOWED}")
         if init.of != "constant":
             self.importer.notes.append(
                 f"{name}: how it is drawn cannot be followed; measured as "
@@ -268,6 +246,12 @@ class Specification:
         recorded = self.drawn.get(self.targets[node])
         call = None if recorded is None else self.importer.model_record.look_up(recorded)
         require_written(name, call, tensor)
+        if node in self.dependent and not tensor.is_meta:
+            self.importer.notes.append(
+                f"{name} is made of the same random numbers as another parameter or buffer; it keeps "
+                "the values of the file's run in every call"
+            )
+            return self.as_data(name, spec | {"fixed": True}, tensor)
         init = None if call is None else init_from(call, tensor.dtype)
         is_deterministic = init is not None and init.of == "constant"
         if is_deterministic and not init.expr and is_drawn_exactly(init.a, tensor):
@@ -298,14 +282,15 @@ class Specification:
                 f"{name}: how it is initialized cannot be followed, and it is too large to be made "
                 "here"
             )
-        samples = self.model_samples.get(self.targets[node])
+        samples = self.samples.model.get(self.targets[node])
         found = structure_of(samples) if samples else None
         if found is not None:
+            is_learned = isinstance(tensor, torch.nn.Parameter) and found == SAME_VALUES
             self.importer.notes.append(
                 f"{name}: {found}, and how it is made cannot be followed; it keeps the values of "
-                "the file's run in every call"
+                "the file's run" + ("" if is_learned else " in every call")
             )
-            return self.as_data(name, spec | {"fixed": True}, tensor)
+            return self.as_data(name, spec | {"fixed": not is_learned}, tensor)
         return spec | {"init": self.measured(name, tensor)}
 
     def near(self, name, constant):

@@ -51,6 +51,10 @@ def number(value):
     return repr(value)
 
 
+class Printed(str):
+    """An argument that is TorchScript already."""
+
+
 def literal(value, show, schema_type=""):
     """Returns an argument of a call as TorchScript.
 
@@ -58,6 +62,8 @@ def literal(value, show, schema_type=""):
     other value. schema_type: the argument's type in the operator's schema. Raises Unprintable if
     TorchScript has no literal for the value.
     """
+    if isinstance(value, Printed):
+        return str(value)
     shown = show(value)
     if shown is not None:
         return shown

@@ -9,6 +9,7 @@
 
 #include "policy/files.hpp"
 #include "tests/support/policy_folders.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -62,14 +63,10 @@ TEST(ChatTemplates, ThatLookIntoMessagesOrFailAreRefused) {
   const testing_support::temporary_folder folder;
   const auto refusal = [&](const std::string& text) {
     write_file(folder / "chat_template.jinja", text);
-    try {
-      find_chat_format(folder.path(), "auto");
-      return std::string("rendered");
-    } catch (const policy_error& e) {
-      return std::string(e.what());
-    }
+    return testing_support::refusal_of<policy_error>(
+        [&] { find_chat_format(folder.path(), "auto"); });
   };
-  EXPECT_EQ(refusal("{% for m in messages %}{{ m.content }}|{% endfor %}"), "rendered");
+  EXPECT_EQ(refusal("{% for m in messages %}{{ m.content }}|{% endfor %}"), "");
   EXPECT_THAT(refusal("{{ messages[0].content | upper }}"), HasSubstr("0 times, not once"));
   EXPECT_THAT(refusal("{% for m in messages %}{{ m.content }}{{ m.content }}{% endfor %}"),
               HasSubstr("2 times, not once"));

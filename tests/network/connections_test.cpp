@@ -18,6 +18,7 @@
 
 #include "network/acceptor.hpp"
 #include "network/identity.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -104,13 +105,8 @@ bool is_closed_by_peer(const unique_fd& socket, seconds at_most = limit) {
   return false;
 }
 
-std::string problem_of(const std::function<void()>& attempt) {
-  try {
-    attempt();
-  } catch (const network_error& e) {
-    return e.what();
-  }
-  return "";
+std::string problem_of(const auto& attempt) {
+  return testing_support::refusal_of<network_error>(attempt);
 }
 
 // Returns whether the other end ends the connection in time.

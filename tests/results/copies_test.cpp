@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -49,14 +50,16 @@ TEST_F(CopiesOfShownVariants, AreFoundByTextAndByCompiledProgram) {
   pool_->commit();
 
   const pool_inspector pool(folder_ / "pool");
-  for (const compact_group& one : read_compact_groups(pool).groups) {
-    if (one.id != group_id(group->getId())) continue;
-    std::vector<bool> copies;
-    for (const auto& rollout : one.rollouts) copies.push_back(rollout.is_copy);
-    EXPECT_EQ(copies, expected);
+  const compact_groups groups = read_compact_groups(pool);
+  std::vector<std::vector<bool>> marks;
+  for (const compact_group& one : groups.groups) {
+    marks.emplace_back();
+    for (const auto& rollout : groups.rollouts_of(one))
+      marks.back().push_back(rollout.is_copy != 0);
   }
+  EXPECT_THAT(marks, testing::Contains(expected));
   std::set<variant_id> copies;
-  for (const catalogue::row& row : read_catalogue(pool).rows) {
+  for (const catalogue::row& row : read_catalogue(pool, groups).rows) {
     if (row.is_copy) copies.insert(row.variant);
   }
   EXPECT_EQ(copies, (std::set<variant_id>{variant_of("renamed")}))

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "evaluation/evaluate.hpp"
 #include "evaluation/variant_compiler.hpp"
+#include "tests/support/raw_messages.hpp"
 
 namespace hone::testing_support {
 
@@ -49,8 +51,12 @@ class evaluator {
  private:
   record<schema::Evaluation> evaluate_to(evaluation_depth depth, const std::string& document,
                                          const task& t, std::uint64_t seed = 0) {
-    return hone::evaluate(*device_, compile_document(document, t, *device_->type(), compiler_), t,
-                          depth, seed);
+    auto evaluation = hone::evaluate(
+        *device_, compile_document(document, t, *device_->type(), compiler_), t, depth, seed);
+    if (is_raw(view(evaluation->getMessage())))
+      throw std::logic_error("a message of a library: " +
+                             std::string(view(evaluation->getMessage())));
+    return evaluation;
   }
 
   device* device_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/support/eventually.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone::testing_support {
@@ -86,13 +87,6 @@ struct outcome_of_program {
   std::string out;
   std::string err;
 };
-
-// Fails the test if a program has said what only a programmer understands: messages of libraries.
-inline void expect_plain_messages(const std::string& said) {
-  for (const char* raw : {"INTERNAL ASSERT", "json.exception", "system_error(", "file an issue",
-                          "Traceback", "basic_string::", "bad_alloc", "terminate called"})
-    EXPECT_EQ(said.find(raw), std::string::npos) << "a message of a library: " << said;
-}
 
 inline std::string hone_program() { return std::string(HONE_BINARY_DIR) + "/hone"; }
 

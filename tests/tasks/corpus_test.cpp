@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/refusal.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -11,12 +12,8 @@ namespace {
 using testing::HasSubstr;
 
 std::string corpus_error(const std::string& text) {
-  try {
-    expand_corpus_text(text, "f.md", "t", "n");
-  } catch (const format_error& e) {
-    return e.what();
-  }
-  return "no error";
+  return testing_support::refusal_of<format_error>(
+      [&] { expand_corpus_text(text, "f.md", "t", "n"); });
 }
 
 TEST(Corpus, AFileWithoutASweepIsOneUnchangedDocument) {

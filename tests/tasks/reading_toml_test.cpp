@@ -1,4 +1,5 @@
 #include "tasks/reading_toml.hpp"
+#include "tests/support/refusal.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,13 +9,8 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string message_of(auto action) {
-  try {
-    action();
-  } catch (const format_error& e) {
-    return e.what();
-  }
-  return "no error";
+std::string message_of(const auto& action) {
+  return testing_support::refusal_of<format_error>(action);
 }
 
 TEST(TomlView, ErrorsNameFileLineKeyAndExpectedType) {

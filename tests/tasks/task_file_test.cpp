@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tasks/safetensors.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/safetensors_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -41,12 +42,8 @@ sizes = { N = 63, M = 257 }
 )toml";
 
 std::string task_error(const std::string& text, std::vector<data_file> files = {}) {
-  try {
-    parse_task(text, "t.toml", std::move(files));
-  } catch (const format_error& e) {
-    return e.what();
-  }
-  return "no error";
+  return testing_support::refusal_of<format_error>(
+      [&] { parse_task(text, "t.toml", std::move(files)); });
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

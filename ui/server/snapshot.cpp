@@ -60,13 +60,14 @@ std::string hash_text(const std::string& stamp) {
 
 }  // namespace
 
-snapshot::snapshot(const fs::path& folder)
-    : pool(folder),
-      rows(read_catalogue(pool)),
-      results(read_results(pool)),
-      numbers(make_report(results).json),
-      curve(learning_curve(results)),
-      is_complete(hone::is_complete(pool)) {}
+snapshot::snapshot(const fs::path& folder) : pool(folder) {
+  compact_groups groups = read_compact_groups(pool);
+  results = read_results(pool, groups);
+  numbers = make_report(results).json;
+  curve = learning_curve(results);
+  is_complete = hone::is_complete(pool);
+  rows = read_catalogue(pool, std::move(groups));
+}
 
 const tokenizer* snapshot::words() const {
   if (!words_) words_ = load_tokenizer(pool.db().folder().parent_path() / "checkpoints");

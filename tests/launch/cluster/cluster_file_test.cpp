@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "network/address.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -24,12 +25,8 @@ class cluster_file : public testing::Test {
   }
   // Returns the message of the error, without the folder.
   std::string refusal(const std::string& text) const {
-    try {
-      load(text);
-    } catch (const std::exception& e) {
-      return std::string(e.what()).substr(folder_.path().string().size() + 1);
-    }
-    return "no error";
+    const auto message = testing_support::refusal_of<std::exception>([&] { load(text); });
+    return message.empty() ? "" : message.substr(folder_.path().string().size() + 1);
   }
   // Returns the message about a pool with these lines after its name on line 5.
   std::string pool_refusal(const std::string& lines) const {

@@ -12,6 +12,7 @@
 #include "tests/launch/cluster/launcher_bed.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace hone {
 namespace {
@@ -49,13 +50,8 @@ class cluster : public testing::Test {
     if (fs::exists(run_ / "cluster/head.node")) stop_cluster(run_, options_);
   }
 
-  static std::string message_of(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const std::exception& e) {
-      return e.what();
-    }
-    return "no error";
+  static std::string message_of(const auto& action) {
+    return testing_support::refusal_of<std::exception>(action);
   }
 
   launcher_bed bed_{bed_kind::local};

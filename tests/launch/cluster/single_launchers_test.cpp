@@ -11,6 +11,7 @@
 #include "tests/launch/cluster/launcher_bed.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace hone {
 namespace {
@@ -23,13 +24,8 @@ using testing_support::is_alive;
 using testing_support::launcher_bed;
 using testing_support::read_file;
 
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "no error";
+std::string message_of(const auto& action) {
+  return testing_support::refusal_of<std::exception>(action);
 }
 
 // Waits until a node has been seen to be in a phase.

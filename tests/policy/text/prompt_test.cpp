@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/text/tokenizer.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace hone {
 namespace {
@@ -120,12 +121,8 @@ TEST(PromptFacts, HaveTheAttemptOfADraw) {
 
 TEST(PromptTemplate, RefusesUnknownMarksAndNamesFileAndLine) {
   const auto error_of = [](const std::string& text) {
-    try {
-      prompt_template::parse(text, "p.txt");
-    } catch (const policy_error& e) {
-      return std::string(e.what());
-    }
-    return std::string("parsed");
+    return testing_support::refusal_of<policy_error>(
+        [&] { prompt_template::parse(text, "p.txt"); });
   };
   EXPECT_THAT(error_of("a\n{{taks}}"), HasSubstr("p.txt:2: {{taks}} is unknown"));
   EXPECT_THAT(error_of("{{task"), HasSubstr("'{{' without '}}'"));

@@ -5,6 +5,7 @@
 
 #include "policy/files.hpp"
 #include "tests/support/policy_folders.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -33,12 +34,7 @@ class TextCodec : public testing::Test {
     return text_codec::load(folder_.path(), chat);
   }
   std::string refusal() const {
-    try {
-      load();
-      return "loaded";
-    } catch (const policy_error& e) {
-      return e.what();
-    }
+    return testing_support::refusal_of<policy_error>([&] { load(); });
   }
 
   testing_support::temporary_folder folder_;

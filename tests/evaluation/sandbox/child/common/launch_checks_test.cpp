@@ -1,4 +1,5 @@
 #include "evaluation/sandbox/child/common/launch_checks.hpp"
+#include "tests/support/refusal.hpp"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -14,13 +15,14 @@ using testing::HasSubstr;
 
 std::string refusal_of(const std::vector<c10::IValue>& arguments,
                        const std::vector<parameter_facts>& parameters, bool on_gpu = false) {
-  try {
-    marshaled_arguments marshaled("k", arguments, parameters, on_gpu);
-  } catch (const program_error& e) {
-    EXPECT_EQ(e.outcome, Outcome::LAUNCH_ERROR);
-    return e.what();
-  }
-  return "";
+  return testing_support::refusal_of<program_error>([&] {
+    try {
+      marshaled_arguments marshaled("k", arguments, parameters, on_gpu);
+    } catch (const program_error& e) {
+      EXPECT_EQ(e.outcome, Outcome::LAUNCH_ERROR);
+      throw;
+    }
+  });
 }
 
 template <class T>

@@ -1,0 +1,205 @@
+"""Compares the inputs that a file makes with those that a task draws.
+
+Each rule looks for a fact about the file's draws that does not hold for the task's. The rules need
+many numbers to find one: what they find is no chance, and what they miss may be one.
+"""
+
+import itertools
+
+import torch
+from source_file import Failure
+
+NOT_FOLLOWED = (
+    "and how the file draws it cannot be followed; make it from one draw of its shape with operators "
+    "that TorchScript has"
+)
+MAX_NUMBERS = 1 << 18  # of a tensor whose values are compared
+MAX_ELEMENTS = 1 << 22  # of a tensor whose places are compared
+MAX_PLACES, MAX_RELATED = 512, 64  # of a dimension, each and in pairs
+MIN_ROWS = 64
+MIN_EQUAL_PAIRS = 12  # among a task's draws, which the file's have none of
+
+
+def require_same_draws(inputs, samples, sizes, generator):
+    """Raises Failure if something holds for a file's inputs that their Inits would lose.
+
+    inputs: their specifications. samples: by name, as the file makes them with several seeds.
+    sizes: the task's, by name.
+    """
+    pairs = {}  # by name: the draws of the file, and of the task
+    for spec in inputs:
+        made = samples.get(spec["name"], [])
+        if not made or any(one.shape != made[0].shape for one in made):
+            continue
+        if all(torch.equal(one, made[0]) for one in made):
+            made = made[:1]  # the file seeds a generator
+        if spec["init"].of == "constant" and not spec["init"].expr and len(made) > 1:
+            raise Failure(
+                f"{spec['name']}: all its elements are one number, which the file draws anew in each "
+                "call and a task would not; draw it as an input of its shape"
+            )
+        shape = list(made[0].shape)
+        drawn = [spec["init"].draw(shape, spec["dtype"], sizes, generator) for _ in made]
+        made = [one.to(spec["dtype"]) for one in made]
+        pairs[spec["name"]] = torch.stack(made), torch.stack(drawn)
+    for name, (file, task) in pairs.items():
+        found = lost_in(file, task)
+        if found is not None:
+            raise Failure(f"{name}: {found}, {NOT_FOLLOWED}")
+    for (name, ours), (other, theirs) in itertools.combinations(pairs.items(), 2):
+        found = relation_lost_between((ours[0], theirs[0]), (ours[1], theirs[1]))
+        if found is not None:
+            raise Failure(
+                f"{name} {found} {other} in the file, and a task would draw them independently; "
+                "compute one from the other in forward()"
+            )
+
+
+def lost_in(file, task):
+    """Returns what holds for a file's draws and not for a task's, in words, or None.
+
+    file, task: tensors of one shape; the first dimension counts the draws.
+    """
+    draws = max(1, min(len(file), MAX_ELEMENTS // max(1, file[0].numel())))
+    file, task = file[:draws], task[:draws]
+    if not MIN_ROWS <= file.numel() <= MAX_ELEMENTS or file.dim() < 2:
+        return None
+    file, task = file.double(), task.double()
+    if not (file.isfinite().all() and task.isfinite().all()):
+        return None
+    independent = min(
+        distinct_rows(rows_of(file, dim)) * file.size(dim) for dim in range(1, file.dim())
+    )
+    found = values_lost(file.flatten()[:MAX_NUMBERS], task.flatten()[:MAX_NUMBERS], independent)
+    if found is not None:
+        return found
+    # A few very large numbers would decide what a mean or a correlation is.
+    ordered = file.flatten()[:MAX_NUMBERS].sort().values
+    limits = [float(ordered[int(share * (len(ordered) - 1))]) for share in (0.005, 0.995)]
+    file, task = file.clamp(*limits), task.clamp(*limits)
+    return places_lost(file, task) or diagonal_lost(file, task) or relations_lost(file, task)
+
+
+def distinct_rows(rows):
+    """Returns the number of distinct rows: copies, as of an expanded tensor, say nothing more."""
+    generator = torch.Generator().manual_seed(1)
+    weights = torch.rand(rows.size(1), generator=generator, dtype=torch.float64)
+    return len((rows @ weights).unique())
+
+
+def values_lost(file, task, independent):
+    """independent: how many of the file's numbers are no copies of others."""
+    low, high, count = float(file.min()), float(file.max()), len(file)
+    known, drawn = len(file.unique()), len(task.unique())
+    if known > 4 * drawn and drawn > 1:
+        return "its values are finer than the type of a task's draws, float32, can hold"
+    margin = 0.001 * (high - low)
+    beyond = float(((task < low - margin) | (task > high + margin)).double().mean())
+    if beyond > 0.002 + 20 / min(count, independent):
+        return f"its values lie between {low:.6g} and {high:.6g}"
+    if share_whole(file) > 0.999 and share_whole(task) < 0.5:
+        return "its values are whole numbers"
+    if drawn > 3 * known + 8 and count >= 10 * known:
+        return f"its values are {known} different numbers"
+    both = torch.cat([file, task]).unique()
+    shares = [torch.searchsorted(x.sort().values, both, right=True) / len(x) for x in (file, task)]
+    if float((shares[0] - shares[1]).abs().max()) > 0.1 + 3 / min(count, independent) ** 0.5:
+        return f"its distribution, of mean {float(file.mean()):.3g}, is no simple one"
+    return None
+
+
+def share_whole(values):
+    return float((values == values.round()).double().mean())
+
+
+def rows_of(values, dim):
+    """Returns the numbers of each place of a dimension, as columns."""
+    return values.movedim(dim, -1).reshape(-1, values.size(dim))
+
+
+def places_lost(file, task):
+    spread = float(file.std())
+    for dim in range(1, file.dim()):
+        ours, theirs = rows_of(file, dim), rows_of(task, dim)
+        places, count = ours.size(1), distinct_rows(ours)
+        if not 2 <= places <= MAX_PLACES or count < MIN_ROWS:
+            continue
+        apart = (ours.mean(0) - theirs.mean(0)).abs() > spread * (0.25 + 6 / count**0.5)
+        if count >= 4 * MIN_ROWS:
+            apart |= (ours.std(0) < 0.5 * theirs.std(0)) | (ours.std(0) > 2 * theirs.std(0))
+        if bool(apart.any()):
+            place = int(apart.nonzero()[0])
+            return f"place {place} of its dimension {dim - 1} has another range than others"
+    return None
+
+
+def diagonal_lost(file, task):
+    if file.dim() < 3 or file.size(-1) != file.size(-2) or file.size(-1) < 4:
+        return None
+    ours, theirs = (x.diagonal(dim1=-2, dim2=-1).flatten() for x in (file, task))
+    if abs(float(ours.mean() - theirs.mean())) > float(file.std()) * (0.25 + 6 / len(ours) ** 0.5):
+        return "its diagonal has another range than other elements"
+    return None
+
+
+def are_distinct_pairs(ours, theirs):
+    """Returns whether pairs of whole numbers never occur twice in a draw of a file, and do in a
+    task's. ours, theirs: pairs of tensors [draws, n]."""
+    counts = []
+    for first, second in (ours, theirs):
+        keys = (first * (float(second.max()) + 1) + second).flatten(1)
+        counts.append(sum(keys.size(1) - len(row.unique()) for row in keys))
+    return counts[0] == 0 and counts[1] >= MIN_EQUAL_PAIRS
+
+
+def relations_lost(file, task):
+    whole = share_whole(file.flatten()[:MAX_NUMBERS]) == 1
+    if whole and file.dim() > 2 and 2 in (file.size(1), file.size(-1)):
+        dim = 1 if file.size(1) == 2 else file.dim() - 1
+        if are_distinct_pairs(*(x.unbind(dim) for x in (file, task))):
+            return f"the pairs along its dimension {dim - 1} are distinct"
+    for dim in range(1, file.dim()):
+        ours, theirs = rows_of(file, dim), rows_of(task, dim)
+        if not 2 <= ours.size(1) <= MAX_RELATED or distinct_rows(ours) < MIN_ROWS:
+            continue
+        places = are_related(ours, theirs)
+        if places is not None:
+            return f"places {places[0]} and {places[1]} of its dimension {dim - 1} depend on each other"
+    return None
+
+
+def are_related(file, task):
+    """Returns the numbers of two columns whose values, or squares, correlate otherwise, or None."""
+    count = min(distinct_rows(file), distinct_rows(task))
+    for power in (1, 2):
+        ours, theirs = (correlations((x - x.mean(0)) ** power) for x in (file, task))
+        apart = ((ours - theirs).abs() > 0.3 + 6 / count**0.5).triu(1)
+        if bool(apart.any()):
+            return apart.nonzero()[0].tolist()
+    return None
+
+
+def correlations(columns):
+    return torch.corrcoef(columns.T).nan_to_num(0.0)
+
+
+def relation_lost_between(file, task):
+    """Returns what holds between two tensors of a file and not between a task's, or None.
+
+    file, task: pairs of tensors; the first dimension counts the draws.
+    """
+    if file[0].shape != file[1].shape or not MIN_ROWS <= file[0].numel() <= MAX_ELEMENTS:
+        return None
+    ours, theirs = (torch.stack([x.double().flatten() for x in pair], 1) for pair in (file, task))
+    if not (ours.isfinite().all() and theirs.isfinite().all()):
+        return None
+    if all(share_whole(x.double().flatten()[:MAX_NUMBERS]) == 1 for x in file):
+        if are_distinct_pairs(*([x.double() for x in pair] for pair in (file, task))):
+            return "forms distinct pairs with"
+    if torch.equal(*ours.T) and not torch.equal(*theirs.T):
+        return "equals"
+    below = [float((x[:, 0] <= x[:, 1]).double().mean()) for x in (ours, theirs)]
+    for name, side, other in (("above", *below), ("below", 1 - below[0], 1 - below[1])):
+        if side == 1 and other < 0.99:
+            return f"is never {name}"
+    return "depends on" if are_related(ours, theirs) is not None else None

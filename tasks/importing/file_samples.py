@@ -1,0 +1,54 @@
+"""Makes the tensors of a file several times, to find what holds in all of them."""
+
+import functools
+
+from module_tensors import named_tensors
+from source_file import Failure, bytes_of, tensors_of
+
+# Draws that are compared: of large tensors, and of those with at most SMALL_BYTES.
+SAMPLES, SAMPLES_OF_SMALL = 4, 32
+SMALL_BYTES = 1 << 20
+
+
+class FileSamples:
+    """The tensors of the file of an `Importer` for several seeds, by name. What cannot be made is
+    left out, and so is a file whose tensors are too large to be real."""
+
+    def __init__(self, importer):
+        self.importer = importer
+
+    @functools.cached_property
+    def inputs(self):
+        im = self.importer
+        names = list(im.reference.inputs.values())
+
+        def make(seed):
+            with im.source.doing("making the inputs"):
+                return dict(zip(names, tensors_of(im.source.inputs("cpu", seed))))
+
+        return self.made_again(make)
+
+    @functools.cached_property
+    def model(self):
+        """The module's parameters and buffers."""
+
+        def make(seed):
+            with self.importer.source.doing("making the Model"):
+                return named_tensors(self.importer.source.model("cpu", seed))
+
+        return self.made_again(make)
+
+    def made_again(self, make):
+        """Returns lists of tensors by name. make: a function that makes the tensors of a seed."""
+        if not self.importer.is_real:
+            return {}
+        samples = {}
+        try:
+            first = make(1)
+            count = SAMPLES_OF_SMALL if bytes_of(first.values()) <= SMALL_BYTES else SAMPLES
+            for seed in range(1, count + 1):
+                for name, tensor in (first if seed == 1 else make(seed)).items():
+                    samples.setdefault(name, []).append(tensor.detach())
+        except Failure:
+            return {}
+        return samples
