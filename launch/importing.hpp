@@ -12,7 +12,7 @@ namespace hone {
 
 // How modules are imported.
 struct import_options {
-  int seconds = 60;  // of processor time for one file
+  int seconds = 300;  // of processor time for one file; large networks take 100 on slow cores
   int megabytes = 4096;
   bool varies_constants = false;
   std::string precision = "strict";

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t max_task_bytes = std::size_t{1} << 20U;  // it travels with each of its jobs
 constexpr std::size_t max_waiting_jobs = 256;
 constexpr std::size_t max_remembered = 4096;
+constexpr int seconds_of_import = 60;  // of processor time that a client may take for one file
 
 std::string key_of(const task_reference& module) {
   return to_string(content_id<task_id>({"module", module.module, module.precision, module.dtype,
@@ -38,7 +39,7 @@ void remember(Map& known, const std::string& key, const Value& value) {
 struct served_tasks::importer {
   const temporary_folder scratch{"serve"};
   std::map<std::string, std::unique_ptr<import_worker>> workers{};  // by their settings
-  program_translator translator{{}, {scratch.path()}};
+  program_translator translator{{.seconds = seconds_of_import}, {scratch.path()}};
 
   import_worker& worker_for(const task_reference& module) {
     auto& worker =
@@ -46,6 +47,7 @@ struct served_tasks::importer {
                 (module.fixes_sizes ? "fixed" : "")];
     if (worker == nullptr) {
       import_options options;
+      options.seconds = seconds_of_import;
       options.precision = module.precision;
       options.dtype = module.dtype;
       options.varies_constants = module.varies_constants;

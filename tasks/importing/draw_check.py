@@ -10,11 +10,11 @@ import torch
 from source_file import Failure
 
 NOT_FOLLOWED = (
-    "and how the file draws it cannot be followed; make it from one draw of its shape with operators "
-    "that TorchScript has"
+    "and how the file draws it cannot be followed; make it from one draw of its shape with "
+    "operators that TorchScript has"
 )
 MAX_NUMBERS = 1 << 18  # of a tensor whose values are compared
-MAX_ELEMENTS = 1 << 22  # of a tensor whose places are compared
+MAX_ELEMENTS = 1 << 22  # of all inputs together
 MAX_PLACES, MAX_RELATED = 512, 64  # of a dimension, each and in pairs
 MIN_ROWS = 64
 MIN_EQUAL_PAIRS = 12  # among a task's draws, which the file's have none of
@@ -35,8 +35,8 @@ def require_same_draws(inputs, samples, sizes, generator):
             made = made[:1]  # the file seeds a generator
         if spec["init"].of == "constant" and not spec["init"].expr and len(made) > 1:
             raise Failure(
-                f"{spec['name']}: all its elements are one number, which the file draws anew in each "
-                "call and a task would not; draw it as an input of its shape"
+                f"{spec['name']}: all its elements are one number, which the file draws anew in "
+                "each call and a task would not; draw it as an input of its shape"
             )
         shape = list(made[0].shape)
         drawn = [spec["init"].draw(shape, spec["dtype"], sizes, generator) for _ in made]
@@ -164,7 +164,8 @@ def relations_lost(file, task):
             continue
         places = are_related(ours, theirs)
         if places is not None:
-            return f"places {places[0]} and {places[1]} of its dimension {dim - 1} depend on each other"
+            which = f"places {places[0]} and {places[1]} of its dimension {dim - 1}"
+            return f"{which} depend on each other"
     return None
 
 

@@ -23,7 +23,7 @@ from task_specification import Specification
 from torch.export.graph_signature import InputKind
 from torchscript_text import Unprintable
 
-# Limit on the seconds of a static export. After a slower one, dynamic sizes are not tried.
+# Limit on the processor seconds of a static export. After a slower one, dynamic sizes are not tried.
 DYNAMIC_SECONDS = 8
 DIFFERENTIATES = re.compile(
     r"autograd\.grad|func\.(grad|jacrev|jacfwd|hessian|vjp|jvp)|\.backward\("
@@ -172,14 +172,14 @@ class Importer:
 
     def translate(self):
         """Traces the module and prints its graph, with dynamic sizes if the export has them."""
-        began = time.monotonic()
+        began = time.process_time()
         with self.source.doing("tracing the Model"):
             self.static = self.exported(self.model, self.inputs, None)
         self.program, self.sizes = self.static, {}
         self.reference = self.printed(self.static)
         if self.fixes_sizes:
             return
-        if time.monotonic() - began > DYNAMIC_SECONDS:
+        if time.process_time() - began > DYNAMIC_SECONDS:
             self.notes.append("dynamic sizes were not tried: tracing takes too long")
             return
         try:
@@ -216,8 +216,8 @@ class Importer:
                     ) from None
                 if kind == "DynamicOutputShapeException":
                     raise Failure(
-                        f"it calls {error}, whose result has a shape that depends on values{where}; "
-                        "tasks do not support such operators"
+                        f"it calls {error}{where}, whose result has a shape that depends on "
+                        "values; tasks do not support such operators"
                     ) from None
                 if "fake tensor in the exported program constant" in str(error):
                     raise Failure(

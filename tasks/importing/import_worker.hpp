@@ -32,7 +32,7 @@ class import_worker {
     // Folders that modules may read besides it and what Python needs, such as their own. Limits
     // nothing on kernels without Landlock.
     std::vector<std::filesystem::path> readable{};
-    int seconds = 300;              // of processor time for one file
+    int seconds = 0;                // of processor time for one file
     std::uint64_t bytes = 0;        // of address space beyond what the process has loaded
     bool varies_constants = false;  // parameters that a file sets to one value are drawn near it
     bool is_relaxed = false;        // tasks have precision = "relaxed", which admits TF32

@@ -55,14 +55,14 @@ def has_result(draw, call, notes):
 
 
 def require_finite(outputs):
-    """Raises Failure unless the outputs for drawn inputs are finite, as those for the file's are."""
+    """Raises Failure unless outputs for drawn inputs are finite, as those for the file's are."""
     for i, output in enumerate(outputs, 1):
         lost = 1 - float(output.isfinite().double().mean()) if output.numel() else 0
         if lost > 0:
             raise Failure(
-                f"output {i} has numbers that are not finite ({100 * lost:.2g} %) with inputs as the "
-                "task would draw them, and none with the file's: something that holds in the file's "
-                "inputs is lost; make each from one draw with operators that TorchScript has"
+                f"output {i} has numbers that are not finite ({100 * lost:.2g} %) with inputs as "
+                "the task would draw them, and none with the file's: something that holds in the "
+                "file's inputs is lost; make each from one draw with operators of TorchScript"
             )
 
 

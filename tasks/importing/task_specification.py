@@ -3,7 +3,7 @@
 import re
 
 import torch
-from draw_check import NOT_FOLLOWED, require_same_draws
+from draw_check import MAX_ELEMENTS, NOT_FOLLOWED, require_same_draws
 from drawing import init_from
 from drawn_structure import SAME_VALUES, structure_of
 from file_samples import FileSamples
@@ -36,7 +36,8 @@ class Specification:
         self.inputs, self.parameters, self.timed, self.data = [], [], {}, {}
         self.specify_inputs()
         self.name_bounds()
-        require_same_draws(self.inputs, self.samples.inputs, self.timed, importer.generator)
+        if sum(t.numel() for t in importer.input_tensors) <= MAX_ELEMENTS:
+            require_same_draws(self.inputs, self.samples.inputs, self.timed, importer.generator)
         self.specify_parameters()
 
     def specify_inputs(self):
@@ -248,8 +249,8 @@ class Specification:
         require_written(name, call, tensor)
         if node in self.dependent and not tensor.is_meta:
             self.importer.notes.append(
-                f"{name} is made of the same random numbers as another parameter or buffer; it keeps "
-                "the values of the file's run in every call"
+                f"{name} is made of the same random numbers as another parameter or buffer; it "
+                "keeps the values of the file's run in every call"
             )
             return self.as_data(name, spec | {"fixed": True}, tensor)
         init = None if call is None else init_from(call, tensor.dtype)
