@@ -34,20 +34,25 @@ void remember(Map& known, const std::string& key, const Value& value) {
   known.emplace(key, value);
 }
 
+import_options limited() {
+  import_options options;
+  options.seconds = seconds_of_import;
+  return options;
+}
+
 }  // namespace
 
 struct served_tasks::importer {
   const temporary_folder scratch{"serve"};
   std::map<std::string, std::unique_ptr<import_worker>> workers{};  // by their settings
-  program_translator translator{{.seconds = seconds_of_import}, {scratch.path()}};
+  program_translator translator{limited(), {scratch.path()}};
 
   import_worker& worker_for(const task_reference& module) {
     auto& worker =
         workers[module.precision + module.dtype + (module.varies_constants ? "varied" : "") +
                 (module.fixes_sizes ? "fixed" : "")];
     if (worker == nullptr) {
-      import_options options;
-      options.seconds = seconds_of_import;
+      import_options options = limited();
       options.precision = module.precision;
       options.dtype = module.dtype;
       options.varies_constants = module.varies_constants;

@@ -23,7 +23,7 @@ from task_specification import Specification
 from torch.export.graph_signature import InputKind
 from torchscript_text import Unprintable
 
-# Limit on the processor seconds of a static export. After a slower one, dynamic sizes are not tried.
+# Processor seconds of a static export beyond which dynamic sizes are not tried.
 DYNAMIC_SECONDS = 8
 DIFFERENTIATES = re.compile(
     r"autograd\.grad|func\.(grad|jacrev|jacfwd|hessian|vjp|jvp)|\.backward\("
