@@ -340,6 +340,9 @@ class run_process {
     actors.head.door.reset();  // a node that came now would not hear of the end
     supervisor->request(actors.head.node, timeouts::goodbye, stop_atom_v)
         .receive([](done_atom) {}, [](const caf::error&) {});
+    // A measurement that is still under way would change what the report has counted.
+    supervisor->send_exit(actors.head.pool, caf::exit_reason::user_shutdown);
+    supervisor->wait_for(actors.head.pool);
     return report(seconds);
   }
 
