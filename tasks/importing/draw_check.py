@@ -5,8 +5,10 @@ many numbers to find one: what they find is no chance, and what they miss may be
 """
 
 import itertools
+from typing import NamedTuple
 
 import torch
+from drawn_structure import MAX_ELEMENTS, rows_of
 from source_file import Failure
 
 NOT_FOLLOWED = (
@@ -14,7 +16,6 @@ NOT_FOLLOWED = (
     "operators that TorchScript has"
 )
 MAX_NUMBERS = 1 << 18  # of a tensor whose values are compared
-MAX_ELEMENTS = 1 << 22  # of all inputs together
 MAX_PLACES, MAX_RELATED = 512, 64  # of a dimension, each and in pairs
 MIN_ROWS = 64
 MIN_EQUAL_PAIRS = 12  # among a task's draws, which the file's have none of
@@ -23,12 +24,12 @@ MIN_EQUAL_PAIRS = 12  # among a task's draws, which the file's have none of
 def require_same_draws(inputs, samples, sizes, generator):
     """Raises Failure if something holds for a file's inputs that their Inits would lose.
 
-    inputs: their specifications. samples: by name, as the file makes them with several seeds.
+    inputs: their specifications. samples: FileSamples.inputs.
     sizes: the task's, by name.
     """
     pairs = {}  # by name: the draws of the file, and of the task
-    for spec in inputs:
-        made = samples.get(spec["name"], [])
+    for place, spec in enumerate(inputs):
+        made = samples.get(place, [])
         if not made or any(one.shape != made[0].shape for one in made):
             continue
         if all(torch.equal(one, made[0]) for one in made):
@@ -77,7 +78,28 @@ def lost_in(file, task):
     ordered = file.flatten()[:MAX_NUMBERS].sort().values
     limits = [float(ordered[int(share * (len(ordered) - 1))]) for share in (0.005, 0.995)]
     file, task = file.clamp(*limits), task.clamp(*limits)
-    return places_lost(file, task) or diagonal_lost(file, task) or relations_lost(file, task)
+    columns = [Columns.of(file, task, dim) for dim in range(1, file.dim())]
+    return (
+        places_lost(columns, float(file.std()))
+        or diagonal_lost(file, task)
+        or pairs_lost(file, task)
+        or relations_lost(columns)
+    )
+
+
+class Columns(NamedTuple):
+    """The places of a dimension, as columns of what a file and a task draw. count: the distinct
+    rows of the file."""
+
+    dim: int
+    file: torch.Tensor
+    task: torch.Tensor
+    count: int
+
+    @classmethod
+    def of(cls, file, task, dim):
+        ours = rows_of(file, dim)
+        return cls(dim - 1, ours, rows_of(task, dim), distinct_rows(ours))
 
 
 def distinct_rows(rows):
@@ -112,24 +134,17 @@ def share_whole(values):
     return float((values == values.round()).double().mean())
 
 
-def rows_of(values, dim):
-    """Returns the numbers of each place of a dimension, as columns."""
-    return values.movedim(dim, -1).reshape(-1, values.size(dim))
-
-
-def places_lost(file, task):
-    spread = float(file.std())
-    for dim in range(1, file.dim()):
-        ours, theirs = rows_of(file, dim), rows_of(task, dim)
-        places, count = ours.size(1), distinct_rows(ours)
-        if not 2 <= places <= MAX_PLACES or count < MIN_ROWS:
+def places_lost(columns, spread):
+    """spread: the standard deviation of all numbers of the file."""
+    for dim, ours, theirs, count in columns:
+        if not 2 <= ours.size(1) <= MAX_PLACES or count < MIN_ROWS:
             continue
         apart = (ours.mean(0) - theirs.mean(0)).abs() > spread * (0.25 + 6 / count**0.5)
         if count >= 4 * MIN_ROWS:
             apart |= (ours.std(0) < 0.5 * theirs.std(0)) | (ours.std(0) > 2 * theirs.std(0))
         if bool(apart.any()):
             place = int(apart.nonzero()[0])
-            return f"place {place} of its dimension {dim - 1} has another range than others"
+            return f"place {place} of its dimension {dim} has another range than others"
     return None
 
 
@@ -152,26 +167,30 @@ def are_distinct_pairs(ours, theirs):
     return counts[0] == 0 and counts[1] >= MIN_EQUAL_PAIRS
 
 
-def relations_lost(file, task):
+def pairs_lost(file, task):
     whole = share_whole(file.flatten()[:MAX_NUMBERS]) == 1
     if whole and file.dim() > 2 and 2 in (file.size(1), file.size(-1)):
         dim = 1 if file.size(1) == 2 else file.dim() - 1
         if are_distinct_pairs(*(x.unbind(dim) for x in (file, task))):
             return f"the pairs along its dimension {dim - 1} are distinct"
-    for dim in range(1, file.dim()):
-        ours, theirs = rows_of(file, dim), rows_of(task, dim)
-        if not 2 <= ours.size(1) <= MAX_RELATED or distinct_rows(ours) < MIN_ROWS:
+    return None
+
+
+def relations_lost(columns):
+    for dim, ours, theirs, count in columns:
+        if not 2 <= ours.size(1) <= MAX_RELATED or count < MIN_ROWS:
             continue
-        places = are_related(ours, theirs)
+        places = related_columns(ours, theirs, count)
         if places is not None:
-            which = f"places {places[0]} and {places[1]} of its dimension {dim - 1}"
+            which = f"places {places[0]} and {places[1]} of its dimension {dim}"
             return f"{which} depend on each other"
     return None
 
 
-def are_related(file, task):
-    """Returns the numbers of two columns whose values, or squares, correlate otherwise, or None."""
-    count = min(distinct_rows(file), distinct_rows(task))
+def related_columns(file, task, distinct):
+    """Returns the numbers of two columns whose values, or squares, correlate otherwise, or None.
+    distinct: the number of distinct rows of the file."""
+    count = min(distinct, distinct_rows(task))
     for power in (1, 2):
         ours, theirs = (correlations((x - x.mean(0)) ** power) for x in (file, task))
         apart = ((ours - theirs).abs() > 0.3 + 6 / count**0.5).triu(1)
@@ -203,4 +222,5 @@ def relation_lost_between(file, task):
     for name, side, other in (("above", *below), ("below", 1 - below[0], 1 - below[1])):
         if side == 1 and other < 0.99:
             return f"is never {name}"
-    return "depends on" if are_related(ours, theirs) is not None else None
+    related = related_columns(ours, theirs, distinct_rows(ours))
+    return None if related is None else "depends on"

@@ -7,7 +7,7 @@ import torch
 
 SAME_VALUES = "its values are the same in every draw"
 # Most elements of a dimension along which an order is looked for, and most of a tensor.
-MOST_ELEMENTS = 1 << 22
+MAX_ELEMENTS = 1 << 22
 # Fewer elements in order, or fewer pairs of mirrored elements, may be so by chance.
 MIN_ELEMENTS = 8
 # Places of a last dimension that are compared with each other, and rows that show their order.
@@ -25,7 +25,7 @@ def structure_of(samples):
     samples: the same tensor as the file makes it with different seeds, on the CPU.
     """
     first = samples[0]
-    if first.numel() < 2 or first.numel() > MOST_ELEMENTS:
+    if first.numel() < 2 or first.numel() > MAX_ELEMENTS:
         return None
     if any(s.shape != first.shape for s in samples):
         return "its shape is drawn"
@@ -45,6 +45,11 @@ def structure_of(samples):
         or gap_in(stacked)
         or spike_in(stacked)
     )
+
+
+def rows_of(values, dim):
+    """Returns the numbers of each place of a dimension, as columns."""
+    return values.movedim(dim, -1).reshape(-1, values.size(dim))
 
 
 def spike_in(samples):
@@ -96,7 +101,7 @@ def places_that_differ_in(values):
         return None
     for dim in range(1, values.dim()):
         count = values.size(dim)
-        rows = values.movedim(dim, -1).reshape(-1, count)
+        rows = rows_of(values, dim)
         if not 2 <= count <= MAX_PLACES or rows.size(0) < MIN_OF_PLACE:
             continue
         spread, mean = rows.std(0), rows.mean(0)
@@ -123,16 +128,15 @@ def symmetry_in(values):
 
 def places_in(values, same):
     """Looks for places that have one value in every draw, while others vary."""
-    share = same.float().mean().item()
+    places = same.numel()
     if values.dtype == torch.int8:
         ones = values.float().mean().item()
-        expected = (ones ** len(values) + (1 - ones) ** len(values)) * same.numel()
-        if same.sum() > 8 * expected + 4:
-            return "some of its elements have the same value in every draw"
-        return None
-    distinct = len(values.flatten()[: 1 << 16].unique())
-    by_chance = distinct ** -(values.size(0) - 1.0)  # that a place has the same value always
-    if same.sum() >= 1 and share > 8 * by_chance + 4 / same.numel() ** 0.5 * by_chance:
+        most = 8 * (ones ** len(values) + (1 - ones) ** len(values)) * places + 4
+    else:
+        distinct = len(values.flatten()[: 1 << 16].unique())
+        by_chance = distinct ** -(len(values) - 1.0)  # that a place has the same value always
+        most = (8 + 4 / places**0.5) * by_chance * places
+    if same.sum() > most:
         return "some of its elements have the same value in every draw"
     return None
 
@@ -141,20 +145,23 @@ def totals_in(values):
     """Looks for a dimension along which values have the same sum or norm."""
     if values.dtype == torch.int8:
         return None
+    sizes, centered = values.abs(), values - values.mean()
+    typical = float(min(sizes.mean(), centered.abs().mean()))
+    are_signs = bool((sizes == sizes.flatten()[0]).all())
+    may_be_logarithms = float(values.max()) <= 0
     for dim in range(1, values.dim()):
         if values.size(dim) < 2 or values.numel() // values.size(dim) < MIN_ELEMENTS:
             continue
-        centered = values - values.mean()
-        scale = float(min(values.abs().mean(), centered.abs().mean())) * values.size(dim)
-        kinds = [("sum", values.sum(dim)), ("norm", values.square().sum(dim).sqrt())]
-        if bool((values.abs() == values.abs().flatten()[0]).all()):
-            kinds = kinds[:1]  # signs
+        scale = typical * values.size(dim)
+        kinds = [("sum", values.sum(dim))]
+        if not are_signs:
+            kinds.append(("norm", values.square().sum(dim).sqrt()))
         for name, totals in kinds:
             spread = float(totals.max() - totals.min())
             if scale > 0 and spread < 1e-4 * scale / values.size(dim) ** 0.5:
                 return f"its values have the same {name} along dimension {dim - 1}"
-        exponentials = values.exp().sum(dim)
-        if float(values.max()) <= 0 and float(exponentials.std()) < 1e-4 * exponentials.mean():
+        exponentials = values.exp().sum(dim) if may_be_logarithms else None
+        if may_be_logarithms and float(exponentials.std()) < 1e-4 * exponentials.mean():
             return f"the exponentials of its values have the same sum along dimension {dim - 1}"
     return None
 

@@ -131,7 +131,8 @@ class ExpressionPrinter:
             v, g, dim = (*texts, "0")[:3]
             return f"{grouped(v)} * ({grouped(g)} / torch.norm_except_dim({v}, 2, {dim}))"
         given = dict(zip([a.name for a in schema.arguments], args)) | kwargs
-        if name == "scaled_dot_product_attention" and is_floating(given.get("attn_mask")):
+        mask_type = dtype_of(given.get("attn_mask"))
+        if name == "scaled_dot_product_attention" and mask_type and mask_type.is_floating_point:
             # On a CPU, the operator reads a mask as if it had the query's type.
             mask = f"{literal(given['attn_mask'], self.show)}.to({texts[0]}.dtype)"
             given["attn_mask"] = Printed(mask)
@@ -209,10 +210,9 @@ class ExpressionPrinter:
         return f"torch.{name}({', '.join(parts)})"
 
 
-def is_floating(value):
-    """Returns True if an argument is a tensor of a graph with a floating-point type."""
-    example = getattr(value, "meta", {}).get("val")
-    return isinstance(example, torch.Tensor) and example.dtype.is_floating_point
+def dtype_of(value):
+    """Returns the type of an argument that is a tensor of a graph, or None."""
+    return getattr(getattr(value, "meta", {}).get("val"), "dtype", None)
 
 
 def is_identity(name, args, kwargs, schema):
@@ -229,8 +229,7 @@ def is_identity(name, args, kwargs, schema):
 
 def print_conversion(name, self_text, given):
     """Returns an aten::to or aten::_to_copy; `given` has its arguments' values by name."""
-    example = getattr(given.get("self"), "meta", {}).get("val")
-    keeps_type = isinstance(example, torch.Tensor) and example.dtype == given.get("dtype")
+    keeps_type = given.get("dtype") and given["dtype"] == dtype_of(given.get("self"))
     if keeps_type and not given.get("copy") and given.get("memory_format") is None:
         return self_text  # another device is none here
     if given.get("dtype") is None:

@@ -11,26 +11,26 @@ SMALL_BYTES = 1 << 20
 
 
 class FileSamples:
-    """The tensors of the file of an `Importer` for several seeds, by name. What cannot be made is
-    left out, and so is a file whose tensors are too large to be real."""
+    """The tensors of the file of an `Importer` for several seeds, each a list. What cannot be made
+    is left out, and so is a file whose tensors are too large to be real."""
 
     def __init__(self, importer):
         self.importer = importer
 
     @functools.cached_property
     def inputs(self):
-        im = self.importer
-        names = list(im.reference.inputs.values())
+        """By place among the inputs."""
+        source = self.importer.source
 
         def make(seed):
-            with im.source.doing("making the inputs"):
-                return dict(zip(names, tensors_of(im.source.inputs("cpu", seed))))
+            with source.doing("making the inputs"):
+                return dict(enumerate(tensors_of(source.inputs("cpu", seed))))
 
         return self.made_again(make)
 
     @functools.cached_property
     def model(self):
-        """The module's parameters and buffers."""
+        """The module's parameters and buffers, by name."""
 
         def make(seed):
             with self.importer.source.doing("making the Model"):
@@ -39,7 +39,7 @@ class FileSamples:
         return self.made_again(make)
 
     def made_again(self, make):
-        """Returns lists of tensors by name. make: a function that makes the tensors of a seed."""
+        """Returns lists of tensors by key. make: a function that makes the tensors of a seed."""
         if not self.importer.is_real:
             return {}
         samples = {}
@@ -47,8 +47,8 @@ class FileSamples:
             first = make(1)
             count = SAMPLES_OF_SMALL if bytes_of(first.values()) <= SMALL_BYTES else SAMPLES
             for seed in range(1, count + 1):
-                for name, tensor in (first if seed == 1 else make(seed)).items():
-                    samples.setdefault(name, []).append(tensor.detach())
+                for key, tensor in (first if seed == 1 else make(seed)).items():
+                    samples.setdefault(key, []).append(tensor.detach())
         except Failure:
             return {}
         return samples

@@ -14,6 +14,7 @@ from agreement import Check
 from any_device import AnyDevice, data_as_detached
 from cost import MODEL_BYTES, RUN_BYTES
 from drawn_inside import draws_of, may_draw_inside
+from file_samples import FileSamples
 from graph_sizes import named_sizes
 from module_tensors import loose_tensors, made_in_forward, name_in, named_tensors
 from reference import Reference
@@ -105,6 +106,7 @@ class Importer:
         self.is_real = (
             bytes_of(weights) <= MODEL_BYTES and bytes_of(self.input_tensors) <= RUN_BYTES
         )
+        self.samples = FileSamples(self)
         if self.is_real:
             self.make_real()
             with source.doing("making the inputs"):

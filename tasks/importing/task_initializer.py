@@ -115,6 +115,11 @@ def measured_init(tensor):
     # The kurtosis of a uniform distribution is 1.8, that of a normal one 3.
     kurtosis = ((values - mean) ** 4).mean().item() / max(spread**4, 1e-300)
 
+    def beyond(limit):
+        """Returns how many draws of the normal distribution lie on the other side of a limit."""
+        far = abs(limit - mean) / max(spread, 1e-300)
+        return values.numel() * 0.5 * math.erfc(far / math.sqrt(2))
+
     def rounded(value):
         return float(f"{value:.{significant_digits(value, spread)}g}")
 
@@ -122,16 +127,13 @@ def measured_init(tensor):
         return Init("uniform", rounded(low), rounded(high))
     fitted = Init("normal", rounded(mean), rounded(spread))
     # Numbers of one sign keep it if draws of the distribution would not.
-    beyond = values.numel() * 0.5 * math.erfc(abs(mean) / max(spread, 1e-300) / math.sqrt(2))
-    if beyond >= MIN_OF_OTHER_SIGN and (low >= 0 or high <= 0):
+    if beyond(0.0) >= MIN_OF_OTHER_SIGN and (low >= 0 or high <= 0):
         fitted.expr = "torch.abs(x)" if low >= 0 else "-torch.abs(x)"
     # Bounds that draws of the distribution would cross.
     limits = [
         f"{name}={rounded(limit)!r}"
         for name, limit in (("min", low), ("max", high))
-        if values.numel() * 0.5 * math.erfc(abs(limit - mean) / max(spread, 1e-300) / math.sqrt(2))
-        >= MIN_BEYOND
-        and not (fitted.expr and abs(limit) < 0.25 * spread)
+        if beyond(limit) >= MIN_BEYOND and not (fitted.expr and abs(limit) < 0.25 * spread)
     ]
     if limits:
         inner = f"({fitted.expr})" if fitted.expr.startswith("-") else fitted.expr or "x"

@@ -6,7 +6,6 @@ import torch
 from draw_check import MAX_ELEMENTS, NOT_FOLLOWED, require_same_draws
 from drawing import init_from
 from drawn_structure import SAME_VALUES, structure_of
-from file_samples import FileSamples
 from graph_sizes import fixed
 from module_tensors import loose_tensors, named_tensors
 from recorded_draws import is_unwritten, leaves_of
@@ -32,12 +31,11 @@ class Specification:
 
     def __init__(self, importer):
         self.importer = importer
-        self.samples = FileSamples(importer)
         self.inputs, self.parameters, self.timed, self.data = [], [], {}, {}
         self.specify_inputs()
         self.name_bounds()
         if sum(t.numel() for t in importer.input_tensors) <= MAX_ELEMENTS:
-            require_same_draws(self.inputs, self.samples.inputs, self.timed, importer.generator)
+            require_same_draws(self.inputs, importer.samples.inputs, self.timed, importer.generator)
         self.specify_parameters()
 
     def specify_inputs(self):
@@ -45,8 +43,8 @@ class Specification:
         im = self.importer
         placeholders = {n.name: n for n in im.program.graph.nodes if n.op == "placeholder"}
         drawn_for = {}
-        for (node, name), tensor, original in zip(
-            im.reference.inputs.items(), im.input_tensors, im.recorded_inputs
+        for place, ((node, name), tensor, original) in enumerate(
+            zip(im.reference.inputs.items(), im.input_tensors, im.recorded_inputs)
         ):
             shape = placeholders[node].meta["val"].shape
             named = [fixed(e) if fixed(e) is not None else im.sizes[e.node.expr] for e in shape]
@@ -61,7 +59,7 @@ class Specification:
                     "name": name,
                     "shape": named,
                     "dtype": tensor.dtype,
-                    "init": self.init_of(name, original, tensor),
+                    "init": self.init_of(name, original, tensor, place),
                 }
             )
 
@@ -162,7 +160,7 @@ class Specification:
             for kind in {is_learned, False}:
                 furthest[kind] = max(furthest[kind], (end, name))
 
-    def init_of(self, name, recorded, tensor):
+    def init_of(self, name, recorded, tensor, place):
         """Returns the Init of an input: as recorded, else as measured, else a default one."""
         call = self.importer.input_record.look_up(recorded)
         require_written(name, call, tensor)
@@ -182,7 +180,7 @@ class Specification:
                 else Init("integers", 0, 2)
             )
         if init is None:
-            init = self.measured(name, tensor, self.samples.inputs.get(name))
+            init = self.measured(name, tensor, self.importer.samples.inputs.get(place))
         return init
 
     def is_drawable(self, init, tensor):
@@ -283,7 +281,7 @@ class Specification:
                 f"{name}: how it is initialized cannot be followed, and it is too large to be made "
                 "here"
             )
-        samples = self.samples.model.get(self.targets[node])
+        samples = self.importer.samples.model.get(self.targets[node])
         found = structure_of(samples) if samples else None
         if found is not None:
             is_learned = isinstance(tensor, torch.nn.Parameter) and found == SAME_VALUES
