@@ -52,7 +52,7 @@ class Record(TorchDispatchMode):
 
     def look_up(self, tensor):
         """Returns the Call that gave a tensor its values, or None if it is unknown."""
-        if tensor.layout != torch.strided:
+        if tensor.layout != torch.strided or torch.nn.parameter.is_lazy(tensor):
             return None
         storage, view = self.place_of(tensor)
         return self.calls.get(storage, {}).get(view)

@@ -19,6 +19,7 @@ MAX_NUMBERS = 1 << 18  # of a tensor whose values are compared
 MAX_PLACES, MAX_RELATED = 512, 64  # of a dimension, each and in pairs
 MIN_ROWS = 64
 MIN_EQUAL_PAIRS = 12  # among a task's draws, which the file's have none of
+MAX_TAKEN = 1 << 12  # numbers of a tensor that are looked for in another one
 
 
 def require_same_draws(inputs, samples, sizes, generator):
@@ -180,17 +181,16 @@ def relations_lost(columns):
     for dim, ours, theirs, count in columns:
         if not 2 <= ours.size(1) <= MAX_RELATED or count < MIN_ROWS:
             continue
-        places = related_columns(ours, theirs, count)
+        places = related_columns(ours, theirs, min(count, distinct_rows(theirs)))
         if places is not None:
             which = f"places {places[0]} and {places[1]} of its dimension {dim}"
             return f"{which} depend on each other"
     return None
 
 
-def related_columns(file, task, distinct):
+def related_columns(file, task, count):
     """Returns the numbers of two columns whose values, or squares, correlate otherwise, or None.
-    distinct: the number of distinct rows of the file."""
-    count = min(distinct, distinct_rows(task))
+    count: how many of the rows are independent of others."""
     for power in (1, 2):
         ours, theirs = (correlations((x - x.mean(0)) ** power) for x in (file, task))
         apart = ((ours - theirs).abs() > 0.3 + 6 / count**0.5).triu(1)
@@ -208,13 +208,34 @@ def relation_lost_between(file, task):
 
     file, task: pairs of tensors; the first dimension counts the draws.
     """
-    if file[0].shape != file[1].shape or not MIN_ROWS <= file[0].numel() <= MAX_ELEMENTS:
+    if not all(MIN_ROWS <= x.numel() <= MAX_ELEMENTS for x in file):
         return None
-    ours, theirs = (torch.stack([x.double().flatten() for x in pair], 1) for pair in (file, task))
-    if not (ours.isfinite().all() and theirs.isfinite().all()):
+    file, task = ([x.double() for x in pair] for pair in (file, task))
+    if not all(bool(x.isfinite().all()) for x in (*file, *task)):
         return None
-    if all(share_whole(x.double().flatten()[:MAX_NUMBERS]) == 1 for x in file):
-        if are_distinct_pairs(*([x.double() for x in pair] for pair in (file, task))):
+    if file[0].shape == file[1].shape:
+        found = relation_lost_by_place(file, task)
+        if found is not None:
+            return found
+    if share_taken(*file) > 0.5 and share_taken(*task) < 0.05:
+        return "shares its values with"
+    for ours, theirs in zip(rows_beside(*file), rows_beside(*task)):
+        if are_related(ours, theirs):
+            return "depends on"
+    return None
+
+
+def are_related(file, task):
+    """The same of two columns. Rows of few values repeat without being copies."""
+    counts = [max(distinct_rows(x), min(len(x), 4 * MIN_ROWS)) for x in (file, task)]
+    return related_columns(file, task, min(counts)) is not None
+
+
+def relation_lost_by_place(file, task):
+    """The same of tensors of one shape, whose elements are compared place by place."""
+    ours, theirs = (torch.stack([x.flatten() for x in pair], 1) for pair in (file, task))
+    if all(share_whole(x.flatten()[:MAX_NUMBERS]) == 1 for x in file):
+        if are_distinct_pairs(file, task):
             return "forms distinct pairs with"
     if torch.equal(*ours.T) and not torch.equal(*theirs.T):
         return "equals"
@@ -222,5 +243,31 @@ def relation_lost_between(file, task):
     for name, side, other in (("above", *below), ("below", 1 - below[0], 1 - below[1])):
         if side == 1 and other < 0.99:
             return f"is never {name}"
-    related = related_columns(ours, theirs, distinct_rows(ours))
-    return None if related is None else "depends on"
+    return "depends on" if are_related(ours, theirs) else None
+
+
+def share_taken(first, second):
+    """Returns how many of the smaller tensor's numbers are among the other's, signs left out, in
+    the first draw. Views and other orders of a tensor have the same numbers."""
+    small, large = sorted((first[0].flatten().abs(), second[0].flatten().abs()), key=len)
+    return float(torch.isin(small[:MAX_TAKEN], large).double().mean())
+
+
+def rows_beside(first, second):
+    """Yields pairs of columns [n, 2]: a tensor's elements, and the mean and the largest element of
+    the slices of the other that belong to them, if the shape of one begins or ends that of the
+    other. Transposed matrices are compared as well."""
+    small, large = sorted((first, second), key=torch.Tensor.dim)
+    extra = large.dim() - small.dim()
+    if extra == 0:
+        if small.dim() == 3 and small.transpose(1, 2).shape == large.shape:
+            yield torch.stack([small.transpose(1, 2).flatten(), large.flatten()], 1)
+        return
+    for dims in (
+        list(range(small.dim(), large.dim())),
+        list(range(1, 1 + extra)),
+    ):
+        kept = [n for dim, n in enumerate(large.shape) if dim not in dims]
+        if kept == list(small.shape):
+            for value in (large.mean(dims), large.amax(dims)):
+                yield torch.stack([small.flatten(), value.flatten()], 1)

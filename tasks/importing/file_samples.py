@@ -2,6 +2,7 @@
 
 import functools
 
+import torch
 from module_tensors import named_tensors
 from source_file import Failure, bytes_of, tensors_of
 
@@ -37,6 +38,29 @@ class FileSamples:
                 return named_tensors(self.importer.source.model("cpu", seed))
 
         return self.made_again(make)
+
+    def require_same_numbers(self):
+        """Raises Failure if arguments of forward that are no tensors differ from seed to seed."""
+        source = self.importer.source
+        devices = ("meta", "cpu") if self.importer.is_real else ("meta",)
+        for device in devices:  # not every operator has a form for the meta device
+            try:
+                made = [source.inputs(device, seed) for seed in range(1, SAMPLES_OF_SMALL + 1)]
+                break
+            except Exception:
+                continue
+        else:
+            return
+        for values in zip(*(torch.utils._pytree.tree_leaves(one) for one in made)):
+            if isinstance(values[0], torch.Tensor):
+                continue
+            other = next((v for v in values if v != values[0] and v == v), None)
+            if other is not None:
+                raise Failure(
+                    f"get_inputs() draws an argument of forward() that is no tensor: {values[0]!r} "
+                    f"in one call, {other!r} in another; a task has one number there. Give it one "
+                    "value, or make a tensor of it"
+                )
 
     def made_again(self, make):
         """Returns lists of tensors by key. make: a function that makes the tensors of a seed."""

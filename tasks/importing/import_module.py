@@ -107,6 +107,7 @@ class Importer:
             bytes_of(weights) <= MODEL_BYTES and bytes_of(self.input_tensors) <= RUN_BYTES
         )
         self.samples = FileSamples(self)
+        self.samples.require_same_numbers()
         if self.is_real:
             self.make_real()
             with source.doing("making the inputs"):

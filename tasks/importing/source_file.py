@@ -19,6 +19,7 @@ from any_device import AnyDevice
 from call_recording import Record
 from drawn_inside import take_draws
 from task_dtypes import DTYPES
+from torch.nn.modules.lazy import LazyModuleMixin
 from torchscript_text import USES_AUTOCAST
 
 TOO_MUCH_MEMORY = "more memory than an import may have (--megabytes)"
@@ -189,6 +190,24 @@ class SourceFile:
 
     def model(self, device, seed=1):
         """Makes a Model in eval mode. Raises Failure if it is not a torch.nn.Module."""
+        made = self.made(device, seed)
+        for part in made.modules():  # forward() cannot be traced if it fills a buffer
+            for name in [name for name, value in part._buffers.items() if value is None]:
+                del part._buffers[name]
+                setattr(part, name, None)
+        lazy = [n for n, m in made.named_modules() if isinstance(m, LazyModuleMixin)]
+        if lazy:
+            # They get their shapes and values in the first call, which may change other state.
+            called = self.made(device, seed)
+            inputs = self.inputs(device, seed)[: self.own_inputs or None]
+            with torch.device(device), AnyDevice(), torch.no_grad(), keeping_seed(seed):
+                called(*inputs)
+            for name in lazy:
+                made.set_submodule(name, called.get_submodule(name))
+        return self.with_draws(made)
+
+    def made(self, device, seed):
+        """The same without what the importer changes."""
         with torch.device(device), AnyDevice(), keeping_seed(seed):
             given = self.names["get_init_inputs"]()
             given = (
@@ -204,7 +223,7 @@ class SourceFile:
         if not isinstance(made, torch.nn.Module):
             raise Failure("Model is not a torch.nn.Module")
         made.eval()  # whose own train() need not return the module
-        return self.with_draws(made)
+        return made
 
     def with_draws(self, model):
         """Makes the module take its draws as inputs, and returns it."""

@@ -143,6 +143,13 @@ TEST_F(ImportedModules, BuffersThatAreComputedFromOthersKeepTheirValues) {
   }
 }
 
+TEST_F(ImportedModules, LayersThatAreMadeInTheFirstCallAreParameters) {
+  EXPECT_EQ(parameter("made_in_the_first_call", "layers_0_weight").init.of, kind::uniform);
+  EXPECT_EQ(parameter("made_in_the_first_call", "layers_1_weight").init,
+            drawn(kind::constant, 1.0));
+  EXPECT_THAT(line("made_in_the_first_call")["notes"].dump(), HasSubstr("changes its own state"));
+}
+
 TEST_F(ImportedModules, MasksHaveTheTypeOfAttentionsQueryInEveryRun) {
   const task t = imported("padded_attention");
   EXPECT_THAT(t.reference, HasSubstr(".to(q.dtype)"));
@@ -417,6 +424,7 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"default_type", "sets the default type of tensors to torch.float64"},
       {"depends_on_data", "depend on the values of a tensor"},
       {"distinct_pairs", "places: the pairs along its dimension 0 are distinct"},
+      {"drawn_number", "draws an argument of forward() that is no tensor"},
       {"drawn_scale", "scale: all its elements are one number, which"},
       {"draws_numbers", "draws random numbers: aten::randint_like"},
       {"dropped_elements", "x: 60 % of its elements are exactly 0"},
@@ -435,9 +443,12 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"no_numbers", "output 1 holds no finite number"},
       {"one_number", "level: all its elements are one number, which is drawn"},
       {"one_draw_in_two_columns", "places 0 and 1 of its dimension 1 depend on each other"},
+      {"opposite_masks", "kept depends on left_out in the file"},
       {"other_names", "get_inputs() names arguments that forward does not take"},
+      {"other_order", "x shares its values with y in the file"},
       {"padded_rows", "mask: its values never rise along dimension 1"},
       {"raises", "line 6: RuntimeError"},
+      {"row_totals", "x depends on totals in the file"},
       {"same_rows", "x equals y in the file"},
       {"sparse_input", "an input is sparse"},
       {"shape_of_values", "the shape of output 1 depends on the values of the inputs"},
