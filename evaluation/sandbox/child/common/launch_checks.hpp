@@ -33,8 +33,8 @@ launch_size checked_grid(const std::string& kernel, const std::vector<std::int64
 launch_size checked_block(const std::string& kernel, const std::vector<std::int64_t>& block);
 void check_shared_bytes(const std::string& kernel, std::int64_t bytes);
 
-// Throws program_error (launch_error) for a kernel that is none of those in the cuda block,
-// `known`.
+// Throws program_error (launch_error) for a kernel that the cuda block does not define. `known`:
+// the kernels that it defines.
 [[noreturn]] void refuse_unknown_kernel(const std::string& kernel,
                                         const std::vector<std::string>& known);
 
