@@ -54,6 +54,7 @@ struct configuration {
     std::string folder;
     std::int64_t per_task = 0;
     std::uint32_t taught = 0;
+    std::uint32_t taught_first = 0;
     std::uint32_t held_out = 0;
     bool timed = true;
   } corpus;

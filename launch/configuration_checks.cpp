@@ -70,7 +70,7 @@ void check_stages(const configuration& c, const Refuse& refuse) {
   const auto needs_rate = [&](const std::string& stage, std::int64_t steps, double rate) {
     if (c.policy.kind == "model" && steps > 0 && rate == 0)
       refuse(stage + ".rate",
-             "is missing: none suits policies of all sizes (configs/gpu.toml has "
+             "is 0 or missing: none suits policies of all sizes (configs/gpu.toml has "
              "one for 25 million weights)");
   };
   needs_rate("self_supervised", c.learner.plan.self_supervised.steps,

@@ -104,6 +104,11 @@ void visit_task_keys(Visitor& v, configuration& c) {
             "Documents that the teacher writes for each task of which the folder has none; 0 for "
             "none. Code: tasks/teaching/.",
             c.corpus.taught, 0, 1000);
+    v.value("taught_first",
+            "Number of the first of these documents and of those of held-out tasks: 0 is the "
+            "teacher's best guess, 1 the reference with settings; from 3 on they are drawn, like "
+            "those that a stream's prompts show.",
+            c.corpus.taught_first, 0, 1000);
     v.value("held_out",
             "Documents of each held-out task that are judged and timed to be shown as exemplars; "
             "nothing is trained on them. The teacher writes them where the corpus has none.",

@@ -66,6 +66,7 @@ std::map<std::string, std::uint32_t> versions_of_this_program() {
 network_address find_address(const head_address& head) {
   std::string text = head.address;
   if (text.find('/') != std::string::npos) {
+    if (std::filesystem::is_directory(text)) text += "/address";  // of a run
     std::ifstream in(text);
     if (!std::getline(in, text)) throw nobody_listens(head.address + ": holds no address yet");
   }

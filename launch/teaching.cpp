@@ -15,9 +15,9 @@ std::string_view taught_kind(const std::vector<std::string>& devices) {
 }
 
 std::vector<corpus_document> teach(teacher& by, const task& t, std::string_view device_kind,
-                                   std::uint32_t count) {
+                                   std::uint64_t first, std::uint32_t count) {
   std::vector<corpus_document> documents;
-  for (std::string& text : by.write(t, device_kind, 0, count).documents) {
+  for (std::string& text : by.write(t, device_kind, first, count).documents) {
     const std::string name = "teacher-" + std::to_string(documents.size());
     documents.push_back({t.name, name, std::move(text), "the teacher's " + t.name + "/" + name});
   }

@@ -17,9 +17,9 @@ teacher::settings find_teacher(std::uint64_t seed);
 // first one, or a GPU.
 std::string_view taught_kind(const std::vector<std::string>& devices);
 
-// Has the teacher write its first `count` variants of a task for a kind of device ("cpu", "cuda" or
-// "simulated"), less repetitions. Throws std::runtime_error.
+// Has the teacher write `count` variants of a task, from number `first` on (teacher::write), for a
+// kind of device ("cpu", "cuda" or "simulated"), less repetitions. Throws std::runtime_error.
 std::vector<corpus_document> teach(teacher& by, const task& t, std::string_view device_kind,
-                                   std::uint32_t count);
+                                   std::uint64_t first, std::uint32_t count);
 
 }  // namespace hone

@@ -91,9 +91,11 @@ unique_fd listen_on(network_address& address) {
   constexpr int backlog = 1024;
   if (!listener || bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(listener.get(), backlog) != 0)
-    throw network_error(
-        to_string(address) + ": cannot be listened on (" + std::strerror(errno) +
-        (errno == EADDRINUSE ? "; choose another port, or 0 for any free one)" : ")"));
+    throw network_error(to_string(address) + ": cannot be listened on (" + std::strerror(errno) +
+                        (errno == EADDRINUSE ? "; choose another port where this one was given "
+                                               "(node.port, serve.listen or --listen), or 0 "
+                                               "for any free one)"
+                                             : ")"));
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size);

@@ -39,9 +39,16 @@ const toml::node* toml_view::find(std::string_view key) { return take(key); }
 
 const toml::node& toml_view::need(std::string_view key) {
   const toml::node* node = take(key);
-  if (node == nullptr)
-    throw format_error(file_, table_->source().begin.line, prefix_ + std::string(key),
-                       "is missing");
+  if (node == nullptr) {
+    choice_set others;  // perhaps misspelt
+    for (const auto& [name, value] : *table_) {
+      if (!asked_.contains(std::string_view(name.str()))) others.emplace(name.str());
+    }
+    const std::string similar = find_similar(std::string(key), others);
+    throw format_error(
+        file_, table_->source().begin.line, prefix_ + std::string(key),
+        "is missing" + (similar.empty() ? "" : "; did you mean it by " + similar + "?"));
+  }
   return *node;
 }
 
@@ -74,7 +81,11 @@ std::optional<std::vector<std::string>> toml_view::find_strings(std::string_view
   const toml::node* node = take(key);
   if (node == nullptr) return std::nullopt;
   const toml::array* array = node->as_array();
-  if (array == nullptr) refuse(key, "is " + describe(*node) + ", expected an array of strings");
+  if (array == nullptr) {
+    const auto text = node->value_exact<std::string>();
+    refuse(key, "is " + describe(*node) + ", expected an array of strings" +
+                    (text ? ", as in [\"" + *text + "\"]" : ""));
+  }
   std::vector<std::string> values;
   for (const toml::node& element : *array) {
     if (!element.is_string())

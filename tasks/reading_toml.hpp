@@ -37,7 +37,8 @@ class toml_view {
   // Returns a node of any type, or nullptr if the key is absent.
   const toml::node* find(std::string_view key);
 
-  // These two getters throw format_error if the key is absent.
+  // These getters throw format_error if the key is absent.
+  const toml::node& need(std::string_view key);
   std::string string(std::string_view key);
   double number(std::string_view key);
 
@@ -55,7 +56,6 @@ class toml_view {
 
  private:
   const toml::node* take(std::string_view key);
-  const toml::node& need(std::string_view key);
   template <class T>
   std::optional<T> find_value(std::string_view key, const char* expected);
 

@@ -71,6 +71,8 @@ std::size_t safetensors_element_bytes(std::string_view dtype) {
 
 std::vector<safetensor> parse_safetensors(std::string_view file) {
   std::uint64_t header_bytes = 0;
+  if (file.starts_with("version https://git-lfs"))
+    refuse("is a pointer of Git LFS and not the file: git lfs pull fetches it");
   if (file.size() < sizeof header_bytes) refuse("shorter than its header");
   std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
   if (header_bytes > max_header_bytes || header_bytes > file.size() - sizeof header_bytes) {

@@ -92,12 +92,11 @@ initializer parse_initializer(toml_view& view, dtype type) {
 }
 
 std::vector<dimension> parse_shape(toml_view& view) {
-  const toml::node* node = view.find("shape");
-  if (node == nullptr) view.refuse("shape", "is missing");
-  const toml::array* array = node->as_array();
+  const toml::node& node = view.need("shape");
+  const toml::array* array = node.as_array();
   if (array == nullptr)
     view.refuse("shape",
-                "is " + describe(*node) + ", expected an array of numbers and names of sizes");
+                "is " + describe(node) + ", expected an array of numbers and names of sizes");
   std::vector<dimension> shape;
   for (const toml::node& element : *array) {
     if (auto number = element.value_exact<std::int64_t>()) {

@@ -105,9 +105,9 @@ std::vector<reserved_core> reserve_cores(std::size_t devices, bool share_cores) 
   }
   if (devices >= cores.size()) {
     const std::string problem =
-        std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) +
-        " processor cores; this process may use " + std::to_string(allowed) +
-        ", of which other processes of Hone have reserved " +
+        std::to_string(devices) + (devices == 1 ? " CPU device needs " : " CPU devices need ") +
+        std::to_string(devices + 1) + " processor cores; this process may use " +
+        std::to_string(allowed) + ", of which other processes of Hone have reserved " +
         std::to_string(allowed - cores.size()) +
         " (where times need not be trustworthy, commands share cores with --share-cores, and a run "
         "with node.share_cores = true)";

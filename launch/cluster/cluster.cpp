@@ -250,7 +250,8 @@ void scale_pool(const fs::path& run_folder, const std::string& pool, std::int64_
                              " nodes, only 0 to " + std::to_string(one.max_nodes()));
   if (count > 0 && describe_head(run).phase != node_phase::running)
     throw std::runtime_error("the head of " + run.string() +
-                             " does not run, so there is nothing to join");
+                             " does not run, so there is nothing to join; hone up " + run.string() +
+                             " --resume starts it again");
   launcher_of(run, plan, one, options)->scale(count);
   replace_file(scaled_of(run, one), std::to_string(count) + " " + std::to_string(one.count) + "\n",
                0600);

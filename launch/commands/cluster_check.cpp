@@ -18,16 +18,20 @@ struct device_kinds_found {
   }
 };
 
-// Returns the first key by which the head needs a GPU, or nothing.
-std::string key_of_gpu(const configuration& c) {
+// Returns settings, as a list of TOML, with which the head needs no GPU; empty if it needs none.
+std::string settings_without_gpu(const configuration& c) {
   const auto names_gpu = [](const std::vector<std::string>& devices) {
     return std::any_of(devices.begin(), devices.end(),
                        [](const std::string& one) { return one.starts_with("cuda"); });
   };
-  if (names_gpu(c.node.devices)) return "node.devices";
-  if (c.policy.kind != "model") return "";
-  if (names_gpu({c.policy.device})) return "policy.device";
-  return names_gpu(c.generation.devices) ? "generation.devices" : "";
+  std::string settings;
+  const auto add = [&](const std::string& one) {
+    settings += (settings.empty() ? "'" : ", '") + one + "'";
+  };
+  if (names_gpu(c.node.devices)) add("node.devices=[]");
+  if (c.policy.kind == "model" && names_gpu({c.policy.device})) add("policy.device=\"cpu\"");
+  if (c.policy.kind == "model" && names_gpu(c.generation.devices)) add("generation.devices=[]");
+  return settings;
 }
 
 }  // namespace
@@ -50,11 +54,11 @@ cluster_misfits find_misfits(const cluster_plan& plan, const configuration& c, b
                                  " has generators, but the run's policy is an endpoint, which only "
                                  "the head asks");
   }
-  if (const std::string key = key_of_gpu(c); !has_gpu && !key.empty())
-    misfits.problems.push_back("the head would start on this machine, which has no GPU, and its " +
-                               key +
-                               " names one: start the cluster on a machine with a GPU, or "
-                               "set the key in [head] set");
+  if (const std::string settings = settings_without_gpu(c); !has_gpu && !settings.empty())
+    misfits.problems.push_back(
+        "the head would start on this machine, which has no GPU, and its configuration names one: "
+        "start the cluster on a machine with a GPU, or write set = [" +
+        settings + "] in [head]");
   const std::string until = ", so the run waits for nodes that bring one";
   if (found.simulated.empty() && found.real.empty())
     misfits.notes.push_back("neither the head (node.devices) nor a pool has a device" + until);

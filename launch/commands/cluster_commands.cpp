@@ -102,7 +102,7 @@ int scale_devices(const scale_arguments& a) {
   std::cout << at_work << " devices of type " << a.what << " at work";
   if (at_work < a.count) std::cout << "; the run's nodes have no more";
   std::cout << "\n";
-  return 0;
+  return at_work < a.count ? 1 : 0;
 }
 
 int scale(const scale_arguments& a) {

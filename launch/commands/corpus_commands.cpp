@@ -61,7 +61,7 @@ int teach_tasks(const teach_options& options) {
       const task t = load_task(file);
       const auto folder = std::filesystem::path(options.out) / t.name;
       std::filesystem::create_directories(folder);
-      const auto written = teach(by, t, options.device, options.count);
+      const auto written = teach(by, t, options.device, 0, options.count);
       for (const corpus_document& document : written)
         write_text(folder / (document.name + ".md"), document.text);
       documents += written.size();

@@ -26,6 +26,7 @@
 #include "network/connecting.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
+#include "results/printing.hpp"
 
 namespace hone {
 namespace {
@@ -107,10 +108,9 @@ class membership {
     self->monitor(working);
     self->monitor(joined.wiring.uplink);
     log(name_ + " works for the run at " + a_.head.address + " with " +
-        std::to_string(devices_.size()) + " devices and " + std::to_string(a_.compilers) +
-        " compilers, " +
-        (a_.generators.empty() ? "" : std::to_string(a_.generators.size()) + " generators, ") +
-        std::to_string(joined.tasks->all().size()) + " tasks");
+        counted(devices_.size(), "device") + ", " + counted(own.compilers, "compiler") + ", " +
+        (a_.generators.empty() ? "" : counted(a_.generators.size(), "generator") + ", ") +
+        counted(joined.tasks->all().size(), "task"));
     catch_stop_signals();
     for (;;) {
       const std::optional<caf::down_msg> down = next_end(self);

@@ -6,7 +6,7 @@
 
 #include "evaluation/devices.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/dtype_option.hpp"
+#include "launch/commands/model_options.hpp"
 #include "launch/slow_notice.hpp"
 #include "policy/network/decoder_weights.hpp"
 #include "policy/policy_device.hpp"
@@ -285,9 +285,7 @@ void add_policy_bench_command(CLI::App& policy, command_action& action) {
   auto options = std::make_shared<policy_bench_options>();
   CLI::App* bench = policy.add_subcommand(
       "bench", "Measure how fast a model samples, reads prompts and is trained on a device");
-  bench->add_option("folder", options->folder, "Hugging Face folder")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  add_model_folder(*bench, options->folder);
   bench->add_option("--device", options->device,
                     "cpu, cuda or cuda:NUMBER; by default a GPU if there is one");
   add_dtype_option(*bench, options->dtype);

@@ -5,7 +5,7 @@
 
 #include "launch/chat_templates.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/dtype_option.hpp"
+#include "launch/commands/model_options.hpp"
 #include "launch/files.hpp"
 #include "launch/slow_notice.hpp"
 #include "policy/network/decoder_weights.hpp"
@@ -206,11 +206,7 @@ int sample_policy(const policy_options& options) {
 }
 
 void add_folder(CLI::App* command, policy_options& options) {
-  command
-      ->add_option("folder", options.folder,
-                   "Hugging Face folder with config.json, tokenizer.json and safetensors")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  add_model_folder(*command, options.folder);
   command
       ->add_option("--format", options.format,
                    "how it reads prompts: plain, chat, or auto, which is chat if the folder has a "

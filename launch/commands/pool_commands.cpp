@@ -251,7 +251,7 @@ int stats(const pool_arguments& a) {
   std::cout << "groups:";
   for (const auto& [state, count] : s.group_states) std::cout << "  " << state << " " << count;
   std::cout << "\n"
-            << s.versions << " policy versions"
+            << counted(s.versions, "policy version")
             << (s.head ? ", head " + std::to_string(*s.head) : "") << "\n";
   for (const auto& [type, outcomes] : s.outcomes) {
     std::cout << "evaluations on " << type << ":";

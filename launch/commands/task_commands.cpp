@@ -32,7 +32,9 @@ int list_tasks() {
 // others from being checked, but a file that does not exist is an error. Returns the exit code.
 int check_tasks(const std::vector<std::string>& files, const device_choice& choice) {
   std::vector<std::filesystem::path> paths;
-  for (const std::string& given : files) paths.push_back(find_task_file(given));
+  for (const std::string& given : files) {
+    for (const auto& path : find_task_files(given)) paths.push_back(path);
+  }
   std::unique_ptr<device> judge;
   bool all_good = true;
   for (const auto& path : paths) {
@@ -83,7 +85,7 @@ void add_task_commands(CLI::App& app, command_action& action) {
   auto choice = std::make_shared<device_choice>();
   CLI::App* check =
       tasks->add_subcommand("check", "Parse task files and run their references on every case");
-  check->add_option("file", *files, "task files, or names of tasks")->required();
+  check->add_option("file", *files, "task files, folders of them, or names of tasks")->required();
   add_device_options(*check, *choice);
   check->callback([files, choice, &action] {
     action = [files, choice] { return check_tasks(*files, *choice); };

@@ -33,6 +33,7 @@
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
+#include "policy/training/checkpoint.hpp"
 #include "policy/work_progress.hpp"
 #include "process/temporary_folder.hpp"
 #include "results/printing.hpp"
@@ -61,6 +62,7 @@ class run_process {
     start_findings found;
     auto documents = take_documents(loaded, found);
     const auto prompts = load_prompts(c_);
+    if (!options_.resume) require_policy(c_);
     folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
     const auto say = [this](const std::string& line) { view_.message(line); };
     const run_folder::resume_point from = find_begin(say);
@@ -260,9 +262,10 @@ class run_process {
 
   void extend_contrastive_stage(run_folder::resume_point& from) {
     std::int64_t& steps = c_.learner.plan.contrastive.steps;
-    if (from.is_finished()) {
+    if (from.is_finished() || from.compares()) {
       const auto made = from.reopen_contrastive_stage();
-      if (!made)
+      if (!made || find_checkpoint_damage(folder_->path() /
+                                          checkpoint_name(from.chain.back()->getVersion())))
         throw std::runtime_error(folder_->path().string() +
                                  ": this run has no contrastive stage that could go on, or the "
                                  "checkpoint of its last step is gone");
@@ -304,8 +307,7 @@ class run_process {
                           [&](fatal_atom, const std::string& reason) { fatal = reason; },
                           [&](const caf::down_msg& down) {
                             if (!stopping)
-                              fatal = "an actor that the run cannot do without has failed: " +
-                                      text_of(system, down.reason);
+                              fatal = "the run cannot go on: " + text_of(system, down.reason);
                           },
                           [&](done_atom) {},  // a corpus group is durable
                           [&](corpus_atom, const std::string& type) { judge_corpus(type); },

@@ -36,6 +36,10 @@ class run_folder {
     std::uint64_t next_version = 0;  // number that the next version gets, which no group names
     std::set<std::string> scored_device_types;  // types on which the pool's variants have scores
     bool is_finished() const { return !chain.empty() && chain.back()->getComplete(); }
+    // The stages that learn are over.
+    bool compares() const {
+      return !chain.empty() && chain.back()->getStage() == schema::Stage::COMPARISON;
+    }
     // Goes back to the last version of the contrastive stage, so that it can go on. Returns the
     // number of steps that the stage had made, or nullopt if there is no such version.
     std::optional<std::int64_t> reopen_contrastive_stage();

@@ -7,11 +7,14 @@
 #include <string>
 #include <utility>
 
+#include "evaluation/devices.hpp"
 #include "launch/chat_templates.hpp"
 #include "launch/files.hpp"
 #include "launch/teaching.hpp"
 #include "messages/clock.hpp"
 #include "messages/even_spacing.hpp"
+#include "policy/decoder_config.hpp"
+#include "policy/network/decoder_weights.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -108,7 +111,11 @@ task_table load_tasks(const configuration& c) {
 
 std::vector<corpus_document> read_corpus(const configuration& c, const task_table& tasks) {
   std::vector<corpus_document> documents;
-  if (!c.corpus.folder.empty()) documents = load_corpus(c.corpus.folder);
+  if (!c.corpus.folder.empty()) {
+    if (!std::filesystem::is_directory(c.corpus.folder))
+      throw format_error(c.file.string(), 0, "corpus.folder", c.corpus.folder + " is not a folder");
+    documents = load_corpus(c.corpus.folder);
+  }
   if (c.corpus.taught == 0 && c.corpus.held_out == 0) return documents;
   std::set<std::string> known;
   for (const corpus_document& document : documents) known.insert(document.task);
@@ -120,7 +127,8 @@ std::vector<corpus_document> read_corpus(const configuration& c, const task_tabl
       throw format_error(c.file.string(), 0, "node.devices",
                          "is empty, and the teacher writes for the first of them");
     if (!by) by.emplace(find_teacher(c.seed));
-    for (corpus_document& document : teach(*by, *t, taught_kind(c.node.devices), count))
+    for (corpus_document& document :
+         teach(*by, *t, taught_kind(c.node.devices), c.corpus.taught_first, count))
       documents.push_back(std::move(document));
   }
   return documents;
@@ -174,6 +182,11 @@ std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   if (c.prompt.prompt_template.empty())
     return std::make_shared<const prompt_template>(
         prompt_template::parse(default_prompts, "default"));
+  if (std::filesystem::is_regular_file(c.prompt.prompt_template) &&
+      read_text(c.prompt.prompt_template).find("{{") == std::string::npos)
+    throw format_error(
+        c.file.string(), 0, "prompt.template",
+        c.prompt.prompt_template + " has no {{...}}, so its prompts would say nothing of the task");
   return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
 }
 
@@ -239,6 +252,29 @@ std::string describe_dtype(const configuration& c) {
            ", in which a CPU computes about ten times slower than in float32";
   return used == folder ? ""
                         : "the policy's weights are " + folder + " and are computed in " + used;
+}
+
+void require_policy(const configuration& c) {
+  if (c.policy.kind != "model") return;
+  const auto refuse = [&](const std::string& key, const std::string& why) {
+    throw format_error(c.file.string(), 0, key, why);
+  };
+  if (!std::filesystem::is_directory(c.policy.folder))
+    refuse("policy.folder", c.policy.folder + " is not a folder");
+  try {
+    load_config_for(c.policy.device, c.policy.folder, c.policy.dtype);
+    if (!c.policy.random_weights) decoder_weights::require_files(c.policy.folder);
+  } catch (const std::runtime_error& e) {
+    refuse("policy.folder", e.what());
+  }
+  if (c.policy.device == "cpu") return;
+  bool is_here = false;
+  try {
+    is_here = !gpus_named(c.policy.device).empty();
+  } catch (const std::runtime_error& e) {
+    refuse("policy.device", "is '" + c.policy.device + "', and " + e.what());
+  }
+  if (!is_here) refuse("policy.device", "is '" + c.policy.device + "', which is not here");
 }
 
 std::unique_ptr<trainer> make_trainer(const configuration& c) {

@@ -68,6 +68,10 @@ std::vector<std::string> devices_of_generators(const configuration& c);
 // that is slow on its device; otherwise nothing. Throws policy_error.
 std::string describe_dtype(const configuration& c);
 
+// Refuses a model that a run cannot start from: its folder, files of weights or device are missing
+// or damaged. Reads the files' heads alone. Throws format_error.
+void require_policy(const configuration& c);
+
 // Opens the policy for training. Returns null for the teacher and a scripted policy. Throws
 // policy_error.
 std::unique_ptr<trainer> make_trainer(const configuration& c);

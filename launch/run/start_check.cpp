@@ -101,6 +101,7 @@ class start_check {
 
   start_findings examine() {
     const slow_notice notice([&] { return std::string("checking: ") + doing_.load(); });
+    set_policy_threads(static_cast<int>(c_.policy.threads));  // as in a run, which is timed here
     const auto tasks = attempt([&] { return load_tasks(c_); });
     const auto corpus = attempt([&] { return read_corpus(c_, tasks ? *tasks : task_table()); });
     std::vector<corpus_document> chosen;

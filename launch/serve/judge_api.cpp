@@ -187,7 +187,7 @@ void judge_api::with_task(const task_reference& reference, const refuser& refuse
   };
   if (!reference.named.empty()) {
     const found_task t = tasks_.find(reference.named);
-    if (t == nullptr) throw not_found("there is no task '" + reference.named + "'");
+    if (t == nullptr) throw no_such_task(reference.named);
     return guarded({t, {}});
   }
   const auto self = shared_from_this();
@@ -358,7 +358,7 @@ void judge_api::list_tasks(const call& c) {
 
 void judge_api::show_task(const call& c) {
   const found_task t = tasks_.find(c.parts.front());
-  if (t == nullptr) throw not_found("there is no task '" + c.parts.front() + "'");
+  if (t == nullptr) throw no_such_task(c.parts.front());
   ordered_json body = describe_task(*t);
   body["toml"] = t->text;
   c.reply(response(200, body));

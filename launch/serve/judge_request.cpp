@@ -104,12 +104,21 @@ void check_programs(const std::vector<asked_program>& programs) {
 
 }  // namespace
 
+bad_request no_such_task(const std::string& name) {
+  return {
+      404, "not_found",
+      "there is no task '" + name + "'; GET /v1/tasks lists the tasks, and PUT /v1/tasks adds one"};
+}
+
 json parse_body(const std::string& body) {
   try {
     return json::parse(body, [](int depth, json::parse_event_t, json&) {
       if (depth > max_depth) throw bad_request(400, "bad_request", "the JSON is nested too deeply");
       return true;
     });
+  } catch (const json::parse_error& e) {
+    throw bad_request(400, "bad_request",
+                      "the body is not JSON in UTF-8, at byte " + std::to_string(e.byte));
   } catch (const json::exception&) {
     throw bad_request(400, "bad_request", "the body is not JSON in UTF-8");
   }

@@ -24,6 +24,9 @@ class bad_request : public std::runtime_error {
   std::string code_;
 };
 
+// Returns the refusal of a request for a task that the server does not have.
+bad_request no_such_task(const std::string& name);
+
 // Parses a body of JSON. Throws bad_request, also for objects that are nested too deeply.
 nlohmann::json parse_body(const std::string& body);
 

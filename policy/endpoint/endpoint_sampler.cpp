@@ -28,6 +28,7 @@ constexpr std::size_t max_answer_bytes = 8U << 20U;
 constexpr double max_pause_s = 60;
 constexpr double max_asked_pause_s = 3600;
 constexpr std::chrono::minutes report_interval{1};  // of failures for the same reason
+constexpr std::chrono::minutes busy_limit{30};      // of a server that asks for pauses
 constexpr int max_tries = 10;                       // of one sample
 constexpr double priced_tokens = 1e6;
 constexpr double max_check_s = 60;
@@ -58,20 +59,17 @@ struct endpoint {
   steady::time_point pause_end{};  // of the pause after a failure
   steady::time_point free_at{};    // when the limit of requests allows the next one
   steady::time_point failed_at{};  // when the last failure that counts was seen
-  std::string reported{};          // the last reason of a failure that was logged
+  steady::time_point failing_since{};
+  std::string reported{};  // the last reason of a failure that was logged
   steady::time_point reported_at{};
   std::int64_t failures = 0;  // in a row
   endpoint_usage usage{};
 };
 
-std::string without_key(const std::string& text, const std::string& key) {
-  if (key.empty()) return text;
-  std::string kept;
-  std::size_t begin = 0;
-  for (std::size_t at = 0; (at = text.find(key, begin)) != std::string::npos;
-       begin = at + key.size())
-    kept.append(text, begin, at - begin).append("***");
-  return kept.append(text, begin);
+std::string without_key(std::string text, const std::string& key) {
+  for (std::size_t at = 0; !key.empty() && (at = text.find(key, at)) != std::string::npos; at += 3)
+    text.replace(at, key.size(), "***");
+  return text;
 }
 
 // The result of a request.
@@ -92,8 +90,9 @@ outcome ask(const endpoint_options& options, const std::string& key, http_client
     reply.problem = e.what();
   }
   if (!reply.problem.empty()) {
-    const auto kind = reply.is_away ? failure_kind::away : failure_kind::passing;
-    return {completion_failure{"does not answer: " + plain_text(reply.problem), kind}, {}};
+    return {completion_failure{"does not answer: " + plain_text(reply.problem),
+                               reply.is_away ? failure_kind::away : failure_kind::passing},
+            {}};
   }
   return {read_answer(reply.status, without_key(reply.body, key), what.prompt.size()),
           reply.retry_after_s};
@@ -104,7 +103,7 @@ class endpoint_sampler final : public completion_sampler {
   endpoint_sampler(const std::map<std::string, endpoint_options>& endpoints,
                    const generation_options& generation,
                    std::function<void(const std::string&)> log)
-      : generation_(generation), log_(std::move(log)) {
+      : generation_(generation), log_(log ? std::move(log) : [](const std::string&) {}) {
     const auto keys = read_endpoint_keys(endpoints);
     for (const auto& [name, options] : endpoints) {
       endpoints_.push_back(std::make_unique<endpoint>(endpoint{name, options, keys.at(name)}));
@@ -281,7 +280,7 @@ class endpoint_sampler final : public completion_sampler {
     const auto began = wanted.began;
     if (failure.kind == failure_kind::passing) ++wanted.failures;
     if (failure.kind == failure_kind::of_request || wanted.failures >= max_tries) {
-      log_line("endpoint " + at.name + " " + failure.why + "; this sample stays empty");
+      log_("endpoint " + at.name + " " + failure.why + "; this sample stays empty");
       put(wanted, {});
     } else {
       waiting_.push_front(std::move(wanted));
@@ -294,8 +293,12 @@ class endpoint_sampler final : public completion_sampler {
     at.failed_at = now;
     const double doubled =
         at.options.first_pause_s * std::pow(2.0, static_cast<double>(at.failures));
-    if (++at.failures > at.options.retries)
-      return give_up(at, failure.why + " (" + std::to_string(at.failures) + " times in a row)");
+    if (++at.failures == 1) at.failing_since = now;
+    // A server that asks for a pause is there: it is busy, or its limit of requests is reached.
+    if (at.failures > at.options.retries && !(asked_pause_s && now - at.failing_since < busy_limit))
+      return give_up(at, failure.why + " (" + std::to_string(at.failures) +
+                             " times in a row; endpoint." + at.name + ".retries is " +
+                             std::to_string(at.options.retries) + ")");
     if (failure.kind == failure_kind::of_request)
       return;  // it is there, so there is no need to wait
     const double pause = asked_pause_s ? std::min(*asked_pause_s, max_asked_pause_s)
@@ -304,20 +307,16 @@ class endpoint_sampler final : public completion_sampler {
     if (failure.why == at.reported && now - at.reported_at < report_interval) return;
     at.reported = failure.why;
     at.reported_at = now;
-    log_line("endpoint " + at.name + " " + failure.why + "; the next request follows after " +
-             std::to_string(static_cast<int>(std::ceil(pause))) + " s");
+    log_("endpoint " + at.name + " " + failure.why + "; the next request follows after " +
+         std::to_string(static_cast<int>(std::ceil(pause))) + " s");
   }
 
   void give_up(endpoint& at, const std::string& why) {
     if (!at.given_up.empty()) return;
     at.given_up = why;
-    log_line("endpoint " + at.name + " " + why + "; it is asked no more");
+    log_("endpoint " + at.name + " " + why + "; it is asked no more");
     changed_.notify_all();
     answered_.notify_all();
-  }
-
-  void log_line(const std::string& line) const {
-    if (log_) log_(line);
   }
 
   const generation_options generation_;

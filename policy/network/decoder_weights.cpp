@@ -204,19 +204,35 @@ void refuse_unused(const std::filesystem::path& folder, const decoder_config& co
       "the one that was saved");
 }
 
+std::vector<std::filesystem::path> required_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files = weight_files(folder);
+  if (files.empty())
+    throw policy_error(folder.string() +
+                       ": has no *.safetensors, and other files of weights are not read "
+                       "(policy.random_weights = true starts from random weights)");
+  return files;
+}
+
 }  // namespace
+
+void decoder_weights::require_files(const std::filesystem::path& folder) {
+  if (has_adapters(folder)) return;  // their base is found when they are loaded
+  for (const auto& path : required_files(folder)) {
+    const mapped_file file(path);
+    try {
+      (void)parse_safetensors(file.bytes());
+    } catch (const std::runtime_error& e) {
+      throw policy_error(path.string() + ": " + e.what());
+    }
+  }
+}
 
 decoder_weights decoder_weights::load(const std::filesystem::path& folder,
                                       const decoder_config& config) {
   if (has_adapters(folder) && !std::filesystem::exists(folder / "model.safetensors"))
     return load_merged(folder, config);
   decoder_weights weights;
-  const std::vector<std::filesystem::path> files = weight_files(folder);
-  if (files.empty())
-    throw policy_error(folder.string() +
-                       ": has no *.safetensors, and other files of weights are not read "
-                       "(policy.random_weights = true starts from random weights)");
-  for (const auto& path : files) {
+  for (const auto& path : required_files(folder)) {
     const mapped_file file(path);
     try {
       for (const safetensor& stored : parse_safetensors(file.bytes())) {

@@ -37,7 +37,9 @@ class decoder_weights {
   // they belong to, merged with them. Throws policy_error if a file or a tensor is missing, if a
   // tensor has a wrong shape, or if a file is damaged.
   static decoder_weights load(const std::filesystem::path& folder, const decoder_config& config);
-  // Does the same for weights that are not our own. Also throws policy_error if one is not finite.
+  // Reads the heads of these files alone. Throws policy_error if there are none, or one is damaged.
+  static void require_files(const std::filesystem::path& folder);
+  // Loads weights that are not our own. Also throws policy_error if one is not finite.
   static decoder_weights load_finite(const std::filesystem::path& folder,
                                      const decoder_config& config);
   // Writes all weights to one safetensors file. Throws policy_error.

@@ -162,7 +162,7 @@ class Check:
         if self.disagrees:
             return False
         odd = [s for s, is_timed in self.cases if not is_timed]
-        not_free = sizes_not_free(im.specification, self.compiled.call, odd) if is_full else set()
+        not_free = sizes_not_free(im.specification, self.compiled.call, odd if is_full else [])
         if not_free:
             im.sizes = tied(im.sizes, timed, not_free)
             im.specify()

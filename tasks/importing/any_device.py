@@ -15,16 +15,19 @@ class AnyDevice(TorchFunctionMode):
         if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
             return args[0]
         if func is torch.Tensor.to:
-            args = tuple(a for i, a in enumerate(args) if i == 0 or not is_device(a))
+            given = [a for a in args[1:] if a is not None and not is_device(a)]
+            if given and isinstance(given[0], bool):  # Module.to() passes no type, but flags
+                given = []
             kwargs.pop("device", None)
-            if len(args) == 1 and not kwargs:
-                return args[0]
+            if not given and kwargs.get("dtype") is None and not kwargs.get("memory_format"):
+                return args[0].clone() if kwargs.get("copy") else args[0]
+            args = (args[0], *given)
         elif "device" in kwargs and is_device(kwargs["device"]):
             kwargs.pop("device")
         kwargs.pop("pin_memory", None)
         if func is torch.tensor:
             value = args[0] if args else kwargs.get("data")
-            if isinstance(value, (bool, int, float)):
+            if type(value) in (bool, int, float):
                 kwargs.pop("data", None)
                 return torch.full((), value, **kwargs)  # equal, and made by a recordable call
         return func(*args, **kwargs)

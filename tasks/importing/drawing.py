@@ -110,6 +110,8 @@ def loses_nothing(call, dtype):
     """Returns True if the cast `call` may be left out before a cast to `dtype`."""
     return (
         isinstance(call.args[0], Call)
-        and (call.dtype == dtype or call.args[0].dtype == dtype)
-        and (dtype.is_floating_point or not call.args[0].dtype.is_floating_point)
+        and (
+            call.dtype == dtype or torch.promote_types(call.dtype, call.args[0].dtype) == call.dtype
+        )
+        and (call.dtype.is_floating_point or not call.args[0].dtype.is_floating_point)
     )

@@ -45,21 +45,24 @@ class FileSamples:
         devices = ("meta", "cpu") if self.importer.is_real else ("meta",)
         for device in devices:  # not every operator has a form for the meta device
             try:
-                made = [source.inputs(device, seed) for seed in range(1, SAMPLES_OF_SMALL + 1)]
+                made = [
+                    (source.inputs(device, seed), source.init_inputs(device, seed))
+                    for seed in range(1, SAMPLES_OF_SMALL + 1)
+                ]
                 break
             except Exception:
                 continue
         else:
             return
         for values in zip(*(torch.utils._pytree.tree_leaves(one) for one in made)):
-            if isinstance(values[0], torch.Tensor):
+            if not isinstance(values[0], (bool, int, float, complex, str)):
                 continue
             other = next((v for v in values if v != values[0] and v == v), None)
             if other is not None:
                 raise Failure(
-                    f"get_inputs() draws an argument of forward() that is no tensor: {values[0]!r} "
-                    f"in one call, {other!r} in another; a task has one number there. Give it one "
-                    "value, or make a tensor of it"
+                    f"it draws an argument of Model or forward() that is no tensor: {values[0]!r} "
+                    f"in one call, {other!r} in another; a task has one value there. Give it one, "
+                    "or make a tensor of it"
                 )
 
     def made_again(self, make):

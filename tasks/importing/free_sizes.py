@@ -7,18 +7,20 @@ such sizes, although it is right.
 
 import torch
 from source_file import Failure
+from task_dtypes import is_integer
 
 TRIES = 3  # draws for which a part of an input has to matter once
-MIN_EXTENT = 16  # of smaller dimensions, windows may leave half unread
+MIN_EXTENT = 16  # of smaller dimensions, windows may leave a quarter unread
 
 
 def sizes_not_free(specification, call, cases):
-    """Returns the names of sizes whose dimensions are read as a whole at the file's sizes only.
+    """Returns the names of sizes that are equal to others, and else of those whose dimensions are
+    read as a whole at the file's sizes only.
 
     call: a function that returns the outputs for inputs. cases: sizes at which the task is checked.
     """
-    found = set()
-    for name in specification.timed:
+    found = rows_of_whole_numbers(specification)
+    for name in () if found else specification.timed:
         for sizes in cases:
             for place in places_of(specification, name):
                 if sizes[name] < MIN_EXTENT or name in found:
@@ -28,6 +30,17 @@ def sizes_not_free(specification, call, cases):
                 ):
                     found.add(name)
     return found
+
+
+def rows_of_whole_numbers(specification):
+    """Returns the names of the numbers of rows of whole numbers, such as labels or indices, that
+    another input before or after has in the file, too: they are about its rows."""
+    named = [s for s in specification.inputs if s["shape"] and isinstance(s["shape"][0], str)]
+    rows, others = (
+        {s["shape"][0] for s in named if is_integer(s["dtype"]) == whole} for whole in (True, False)
+    )
+    equal = {specification.timed[name] for name in others}
+    return {name for name in rows - others if specification.timed[name] in equal}
 
 
 def places_of(specification, name):
@@ -41,15 +54,15 @@ def places_of(specification, name):
 
 
 def matters(specification, call, sizes, place):
-    """Returns whether the second half of a dimension of an input has an effect on the outputs."""
+    """Returns whether the last quarter of a dimension of an input has an effect on the outputs."""
     i, dim = place
     for _ in range(TRIES):
         try:
             inputs, others = (specification.draw_inputs(sizes) for _ in range(2))
             before = call(inputs)
-            extent = inputs[i].size(dim)
-            half = extent - extent // 2
-            inputs[i].narrow(dim, half, extent // 2).copy_(others[i].narrow(dim, half, extent // 2))
+            quarter = max(1, inputs[i].size(dim) // 4)
+            last = (dim, inputs[i].size(dim) - quarter, quarter)
+            inputs[i].narrow(*last).copy_(others[i].narrow(*last))
             after = call(inputs)
         except (Failure, RuntimeError):
             return True

@@ -16,6 +16,7 @@ from cost import MODEL_BYTES, RUN_BYTES
 from drawn_inside import draws_of, may_draw_inside
 from file_samples import FileSamples
 from graph_sizes import named_sizes
+from memory_contents import filled_memory
 from module_tensors import loose_tensors, made_in_forward, name_in, named_tensors
 from reference import Reference
 from source_file import Failure, SourceFile, bytes_of, reason, require_type, tensors_of
@@ -26,6 +27,7 @@ from torchscript_text import Unprintable
 
 # Processor seconds of a static export beyond which dynamic sizes are not tried.
 DYNAMIC_SECONDS = 8
+MAY_LEAVE_UNWRITTEN = re.compile(r"empty|Tensor\(")
 DIFFERENTIATES = re.compile(
     r"autograd\.grad|func\.(grad|jacrev|jacfwd|hessian|vjp|jvp)|\.backward\("
 )
@@ -97,12 +99,16 @@ class Importer:
         self.drawn_model = self.model  # the recorded one; `model` may be replaced below
         self.input_tensors = self.recorded_inputs = tensors_of(self.inputs)
         if not self.input_tensors:
-            raise Failure("get_inputs() gives no tensor")
+            raise Failure("get_inputs() gives no tensor (torch.from_numpy makes one of an array)")
         for tensor in self.input_tensors:
             if tensor.layout != torch.strided:
                 raise Failure("an input is sparse, which tasks do not support")
             require_type("an input", tensor)
         weights = named_tensors(self.model).values()
+        if any(tensor.layout != torch.strided for tensor in weights):
+            raise Failure("a parameter or buffer is sparse, which tasks do not support")
+        if any(isinstance(part, torch.jit.ScriptModule) for part in self.model.modules()):
+            raise Failure("it has a scripted part, which is not traced; leave out torch.jit.script")
         self.is_real = (
             bytes_of(weights) <= MODEL_BYTES and bytes_of(self.input_tensors) <= RUN_BYTES
         )
@@ -112,6 +118,8 @@ class Importer:
             self.make_real()
             with source.doing("making the inputs"):
                 self.inputs = source.inputs("cpu")
+            if MAY_LEAVE_UNWRITTEN.search(source.text):
+                self.require_written()
         elif self.dtype:  # the recorded module itself keeps its types
             on_meta = any(t.is_meta for t in named_tensors(self.drawn_model).values())
             self.model = source.model("meta" if on_meta else "cpu")
@@ -122,6 +130,18 @@ class Importer:
             torch.Tensor, torch.Tensor.contiguous, self.inputs
         )
         self.input_tensors = tensors_of(self.inputs)
+
+    def require_written(self):
+        """Raises Failure if a part of a parameter, buffer or input holds what was in its memory."""
+        with filled_memory(), self.source.doing("making the Model and its inputs"):
+            filled = named_tensors(self.source.model("cpu")) | {
+                f"input {i + 1}": t for i, t in enumerate(tensors_of(self.source.inputs("cpu")))
+            }
+        for name, tensor in filled.items():
+            unwritten = tensor.isnan() if tensor.is_floating_point() else tensor.new_zeros(1)
+            if bool(unwritten.any()):
+                where = "its" if bool(unwritten.all()) else "a part of its"
+                raise Failure(f"{name}: nothing is written to {where} memory (torch.empty)")
 
     def find_draws(self):
         """Finds out what forward() draws, and makes inputs of it."""
@@ -262,6 +282,10 @@ class Importer:
                     )
                 if value.numel() == 1 and value.dim() == 0 and value.dtype in DTYPES:
                     inline.add(spec.arg.name)
+                    if isinstance(value, torch.nn.Parameter):
+                        self.notes.append(
+                            "a parameter of one number is not registered; the task keeps its value"
+                        )
             elif spec.kind != InputKind.USER_INPUT:
                 raise Failure(f"its graph takes a {spec.kind.name.lower()}, which is no tensor")
         self.constants = constants

@@ -10,6 +10,9 @@ from torchscript_text import Unprintable, number
 # In-place operators besides INFIX's that are printed as the functional operators.
 IN_PLACE = {"clamp", "erfinv", "abs", "tril", "triu", "exp"}
 
+# The types of draws, in which expressions are computed.
+OWN_TYPES = {"uniform": torch.float32, "normal": torch.float32, "integers": torch.int64}
+
 
 class Size(str):
     """The text of an extent of the drawn tensor in an expression, such as "x.size(0)"."""
@@ -33,7 +36,7 @@ def init_from_expression(call):
     if base is None:
         return None
     source = f"({base.expr})" if base.expr else "x"
-    if base.of in ("uniform", "normal") and drawn.dtype not in (torch.float32, torch.bool):
+    if drawn is not None and drawn.dtype not in (OWN_TYPES.get(base.of, drawn.dtype), torch.bool):
         source = f"{source}.to({drawn.dtype})"
     try:
         text = RecordedExpression(drawn, source, call.shape).text_of(call)

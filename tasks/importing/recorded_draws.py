@@ -105,6 +105,8 @@ def leaves_of(call, found, seen=None, with_scalars=False):
 def init_of_draw(call):
     """Returns the Init of a draw, or None if no `init` can express it."""
     args, kwargs = call.args, call.kwargs
+    if call.dtype.is_complex:
+        return None
     names = [a.name for a in call.target._schema.arguments]
     given = (
         {a.name: a.default_value for a in call.target._schema.arguments if a.has_default_value()}
@@ -133,7 +135,7 @@ def init_of_draw(call):
     if call.name == "bernoulli_" and isinstance(given.get("p"), float):
         return Init("uniform", expr=f"x < {number(given['p'])}")
     if call.name == "bernoulli" and isinstance(args[0], Call):
-        level = constant_of(args[0])
+        level = given["p"] if given.get("p") is not None else constant_of(args[0])
         return None if level is None else Init("uniform", expr=f"x < {number(float(level))}")
     if call.name == "log_normal_":
         return Init("normal", given["mean"], given["std"], "torch.exp(x)")

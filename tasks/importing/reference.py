@@ -277,6 +277,8 @@ class Reference:
             name = target._schema.name
             if name.startswith("aten::_assert") or name.startswith("aten::sym_constrain"):
                 return None
+            if "dropout" in name:
+                self.left_out.append("dropout is left out, as in eval mode")
             return self.printer.print_call(target, node.args, node.kwargs)
         operands = [literal(a, self.show) for a in node.args]
         if target in PYTHON_OPERATORS:

@@ -156,7 +156,10 @@ class SourceFile:
         except Failure:
             raise
         except Exception as error:
-            raise Failure(f"running the file fails: {reason(error, path)}") from None
+            why = reason(error, path)
+            if "CUDA in forked subprocess" in why or "No CUDA GPUs" in why:
+                why = "it asks for a GPU at its top level, and imports run without one"
+            raise Failure(f"running the file fails: {why}") from None
         self.names = module.__dict__
         require_default_type()
         # The exporter flattens only those dataclasses that are registered with it.
@@ -206,17 +209,21 @@ class SourceFile:
                 made.set_submodule(name, called.get_submodule(name))
         return self.with_draws(made)
 
+    def init_inputs(self, device, seed=1):
+        """Returns the arguments of the Model, a list or a dict."""
+        with torch.device(device), AnyDevice(), keeping_seed(seed):
+            return self.named_init_inputs()
+
+    def named_init_inputs(self):
+        given = self.names["get_init_inputs"]()
+        if given is None:
+            return []
+        return given if isinstance(given, (dict, list, tuple)) else [given]
+
     def made(self, device, seed):
         """The same without what the importer changes."""
         with torch.device(device), AnyDevice(), keeping_seed(seed):
-            given = self.names["get_init_inputs"]()
-            given = (
-                []
-                if given is None
-                else given
-                if isinstance(given, (dict, list, tuple))
-                else [given]
-            )
+            given = self.named_init_inputs()
             positional, named = init_arguments(self.names["Model"], given)
             made = self.names["Model"](*positional, **named)
         require_default_type()

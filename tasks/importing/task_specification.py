@@ -3,9 +3,10 @@
 import re
 
 import torch
-from draw_check import MAX_ELEMENTS, NOT_FOLLOWED, require_same_draws
+from draw_check import MAX_ELEMENTS, NOT_FOLLOWED, lost_in, part_of, require_same_draws
 from drawing import init_from
 from drawn_structure import SAME_VALUES, structure_of
+from exact_values import exact_constant, is_drawn_exactly, span_of
 from graph_sizes import fixed
 from module_tensors import loose_tensors, named_tensors
 from recorded_draws import is_unwritten, leaves_of
@@ -34,8 +35,7 @@ class Specification:
         self.inputs, self.parameters, self.timed, self.data = [], [], {}, {}
         self.specify_inputs()
         self.name_bounds()
-        if sum(t.numel() for t in importer.input_tensors) <= MAX_ELEMENTS:
-            require_same_draws(self.inputs, importer.samples.inputs, self.timed, importer.generator)
+        require_same_draws(self.inputs, importer.samples.inputs, self.timed, importer.generator)
         self.specify_parameters()
 
     def specify_inputs(self):
@@ -54,6 +54,8 @@ class Specification:
             if not original.is_contiguous():
                 im.notes.append(f"{name} is not contiguous in the file, but contiguous in the task")
             self.note_shared_draws(name, original, drawn_for)
+            if len({one.shape for one in im.samples.inputs.get(place, [])}) > 1:
+                im.notes.append(f"{name}: the file draws its shape anew in each call")
             self.inputs.append(
                 {
                     "name": name,
@@ -108,13 +110,25 @@ class Specification:
             for leaf in [] if call is None else leaves_of(call, []):
                 if leaf is not None:
                     owners.setdefault(id(leaf), []).append(node)
-        return {
-            node
-            for nodes in owners.values()
-            if len(set(nodes)) > 1
-            and any(not isinstance(im.constants[n], torch.nn.Parameter) for n in nodes)
-            for node in nodes
-        }
+        dependent = set()
+        for nodes in owners.values():
+            nodes = list(dict.fromkeys(nodes))
+            if len(nodes) < 2:
+                continue
+            if all(self.is_learned(n) for n in nodes):
+                names = " and ".join(im.reference.parameters[n] for n in nodes[:2])
+                im.notes.append(
+                    f"{names} are made of the same random numbers, but drawn independently in the "
+                    "task"
+                )
+            else:
+                dependent.update(nodes)
+        return dependent
+
+    def is_learned(self, node):
+        """Returns whether a placeholder is a parameter that training changes."""
+        value = self.importer.constants[node]
+        return isinstance(value, torch.nn.Parameter) and value.requires_grad
 
     def specify_parameters(self):
         """Fills `parameters` and `data`."""
@@ -130,7 +144,7 @@ class Specification:
         if self.unregistered:
             im.notes.append(
                 f"not registered as parameters or buffers: {', '.join(self.unregistered)}; the "
-                "task keeps the values of the file's run"
+                "task keeps the values of the file's run, and draws parameters anew"
             )
         if bytes_of(self.data.values()) > DATA_BYTES:
             raise Failure(
@@ -180,8 +194,14 @@ class Specification:
                 else Init("integers", 0, 2)
             )
         if init is None:
-            init = self.measured(name, tensor, self.importer.samples.inputs.get(place))
+            return self.measured(name, tensor, self.importer.samples.inputs.get(place))
+        self.note_means(name, call, init)
         return init
+
+    def note_means(self, name, call, init):
+        """Adds a note if a number that the file draws counts as its mean in an Init."""
+        if init.expr and len(leaves_of(call, [], with_scalars=True)) > len(leaves_of(call, [])):
+            self.importer.notes.append(f"{name}: a number that the file draws counts as its mean")
 
     def is_drawable(self, init, tensor):
         """Returns True if an Init can draw a tensor of this shape.
@@ -214,11 +234,15 @@ class Specification:
                 init = measured_init(torch.stack(samples))
         except Unprintable as error:
             raise Failure(f"{name}: {error}") from None
+        if init.of == "constant" and not init.expr:
+            init = exact_constant(init, tensor)
         found = None
         if samples and init.of != "constant":
             found = structure_of(samples)
         elif samples and any(not torch.equal(one, samples[0]) for one in samples):
             found = "all its elements are one number, which is drawn"
+        if found == SAME_VALUES:
+            raise Failure(f"{name}: {found}; make it a buffer of the Model (register_buffer)")
         if found is not None:
             raise Failure(f"{name}: {found}, {NOT_FOLLOWED}")
         if init.of != "constant":
@@ -266,23 +290,21 @@ class Specification:
             or is_integer(tensor.dtype)
             or (init is None and not isinstance(tensor, torch.nn.Parameter))
         )
+        samples = self.importer.samples.model.get(self.targets[node], [])
         if is_exact and tensor.device.type != "meta":
-            first = tensor.reshape(-1)[:1]
-            level = first.item() if tensor.numel() else 0
-            if bool((tensor == level).all()) and is_drawn_exactly(level, tensor):
-                return spec | {"init": Init("constant", float(level))}
-            if recorded is None and tensor.dtype.is_floating_point and not spec["fixed"]:
-                self.unregistered.append(name)
-            return self.as_data(name, spec, tensor)
+            return self.exact_spec(name, spec, tensor, recorded is None, samples)
+        found = None
         if init is not None and self.is_drawable(init, tensor):
-            return spec | {"init": init}
+            found = self.lost_in_draws(init, tensor, samples)
+            if found is None:
+                self.note_means(name, call, init)
+                return spec | {"init": init}
         if tensor.device.type == "meta":
             raise Failure(
                 f"{name}: how it is initialized cannot be followed, and it is too large to be made "
                 "here"
             )
-        samples = self.importer.samples.model.get(self.targets[node])
-        found = structure_of(samples) if samples else None
+        found = found or (structure_of(samples) if samples else None)
         if found is not None:
             is_learned = isinstance(tensor, torch.nn.Parameter) and found == SAME_VALUES
             self.importer.notes.append(
@@ -291,6 +313,32 @@ class Specification:
             )
             return self.as_data(name, spec | {"fixed": not is_learned}, tensor)
         return spec | {"init": self.measured(name, tensor)}
+
+    def exact_spec(self, name, spec, tensor, is_unrecorded, samples):
+        """Returns the specification of a parameter that keeps its values, as data or a number."""
+        level = tensor.reshape(-1)[0].item() if tensor.numel() else 0
+        if bool((tensor == level).all()) and is_drawn_exactly(level, tensor):
+            return spec | {"init": Init("constant", float(level))}
+        if is_unrecorded and tensor.dtype.is_floating_point and not spec["fixed"]:
+            self.unregistered.append(name)
+        elif any(one.shape != tensor.shape or not torch.equal(one, samples[0]) for one in samples):
+            self.importer.notes.append(
+                f"{name}: how it is drawn cannot be followed; it keeps the values of the file's "
+                "run, and parameters are drawn anew"
+            )
+        return self.as_data(name, spec, tensor)
+
+    def lost_in_draws(self, init, tensor, samples):
+        """Returns what holds for a parameter as the file makes it, and not as an Init draws it."""
+        if not samples or any(one.shape != tensor.shape for one in samples):
+            return None
+        if all(torch.equal(one, samples[0]) for one in samples):
+            samples = samples[:1]  # the file sets the seed
+        shape, generator = list(tensor.shape), self.importer.generator
+        most = MAX_ELEMENTS // len(samples)
+        drawn = [part_of(init.draw(shape, tensor.dtype, {}, generator), most) for _ in samples]
+        file = torch.stack([part_of(one, most).to(tensor.dtype) for one in samples])
+        return lost_in(file, torch.stack(drawn))
 
     def near(self, name, constant):
         """Returns the Init of a learned parameter that the file sets to one value.
@@ -304,7 +352,7 @@ class Specification:
                 + (
                     "are drawn near it"
                     if self.importer.varies_constants
-                    else "keep it, except in some checks (--vary-constants, which is "
+                    else "keep it, except in some checks (`hone task import --vary-constants`, or "
                     '"vary_constants" over HTTP, draws them near it)'
                 )
             )
@@ -350,28 +398,3 @@ def require_written(name, call, tensor):
     """Raises Failure if the recorded call leaves a tensor's memory as it is."""
     if is_unwritten(call) and tensor.numel() > 0:
         raise Failure(f"{name}: nothing is written to its memory (torch.empty)")
-
-
-def span_of(tensor):
-    """Returns the first address of a tensor's elements, and the one behind the last."""
-    steps = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
-    return tensor.data_ptr(), tensor.data_ptr() + (steps + 1) * tensor.element_size()
-
-
-def exact_constant(init, tensor):
-    """Returns the Init of a tensor of one value, in the digits of its type."""
-    if is_drawn_exactly(init.a, tensor):
-        return init
-    level = tensor.reshape(-1)[0].item() if not tensor.is_meta and tensor.numel() else init.a
-    return Init("constant", 0.0, expr=f"torch.full_like(x, {level!r}, dtype={tensor.dtype})")
-
-
-def is_drawn_exactly(level, tensor):
-    """Returns True if a constant that is drawn in float32 has the values of a tensor.
-
-    Those of a tensor on the meta device are unknown, and count as the constant.
-    """
-    drawn = torch.tensor(float(level), dtype=torch.float32).to(tensor.dtype)
-    if tensor.is_meta or not tensor.numel():
-        return bool(drawn == torch.tensor(level, dtype=tensor.dtype))
-    return bool((tensor.reshape(-1)[:1] == drawn).all()) or bool(torch.isnan(drawn))

@@ -78,11 +78,12 @@ TEST(ClusterCheck, TheHeadNeedsItsGpuWhereItStarts) {
   c.policy.device = "cuda";
   const auto plan = plan_of({pool_with({"cpu"})});
   EXPECT_THAT(find_misfits(plan, c, true).problems, IsEmpty());
-  EXPECT_THAT(find_misfits(plan, c, false).problems, ElementsAre(HasSubstr("policy.device")));
+  EXPECT_THAT(find_misfits(plan, c, false).problems,
+              ElementsAre(HasSubstr("write set = ['policy.device=\"cpu\"'] in [head]")));
   c.policy.device = "cpu";
   EXPECT_THAT(find_misfits(plan, c, false).problems, IsEmpty());
   EXPECT_THAT(find_misfits(plan, head_with({"cuda:1"}), false).problems,
-              ElementsAre(HasSubstr("node.devices")));
+              ElementsAre(HasSubstr("write set = ['node.devices=[]'")));
 }
 
 }  // namespace

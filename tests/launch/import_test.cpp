@@ -150,6 +150,25 @@ TEST_F(ImportedModules, LayersThatAreMadeInTheFirstCallAreParameters) {
   EXPECT_THAT(line("made_in_the_first_call")["notes"].dump(), HasSubstr("changes its own state"));
 }
 
+TEST_F(ImportedModules, LabelsHaveAsManyRowsAsTheirScores) {
+  const task t = imported("labels_of_rows");
+  EXPECT_EQ(tensor(t.inputs, "x").shape[0], tensor(t.inputs, "labels").shape[0]);
+  EXPECT_EQ(t.cases.size(), 3U) << "the number of rows is free";
+}
+
+TEST_F(ImportedModules, CastsAndWritesOfParametersAreKept) {
+  const task t = imported("rounded_weights");
+  EXPECT_THAT(parameter("rounded_weights", "whole").init.expr, HasSubstr("torch.int8"));
+  EXPECT_EQ(parameter("rounded_weights", "mask").init.expr, "x < 0.25");
+  EXPECT_THAT(parameter("rounded_weights", "low").init.expr, HasSubstr("x.to(torch.uint8)"));
+  EXPECT_EQ(parameter("rounded_weights", "imaginary").init.of, kind::uniform);
+  EXPECT_EQ(parameter("rounded_weights", "imaginary").init.expr, "");
+  for (const char* name : {"upper", "norms"})
+    EXPECT_EQ(parameter("rounded_weights", name).data_file, "rounded_weights.safetensors") << name;
+  EXPECT_EQ(parameter("rounded_weights", "scale").type, dtype::float64);
+  EXPECT_THAT(parameter("rounded_weights", "scale").init.expr, HasSubstr("2.659260036932778"));
+}
+
 TEST_F(ImportedModules, MasksHaveTheTypeOfAttentionsQueryInEveryRun) {
   const task t = imported("padded_attention");
   EXPECT_THAT(t.reference, HasSubstr(".to(q.dtype)"));
@@ -424,10 +443,11 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"default_type", "sets the default type of tensors to torch.float64"},
       {"depends_on_data", "depend on the values of a tensor"},
       {"distinct_pairs", "places: the pairs along its dimension 0 are distinct"},
-      {"drawn_number", "draws an argument of forward() that is no tensor"},
+      {"drawn_number", "draws an argument of Model or forward() that is no tensor"},
       {"drawn_scale", "scale: all its elements are one number, which"},
       {"draws_numbers", "draws random numbers: aten::randint_like"},
       {"dropped_elements", "x: 60 % of its elements are exactly 0"},
+      {"drawn_slope", "draws an argument of Model or forward() that is no tensor"},
       {"drops_out", "another result when it is called again"},
       {"eats_memory", "needs more memory"},
       {"few_classes", "classes: its values have the same sum along dimension 1"},
@@ -447,13 +467,16 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"other_names", "get_inputs() names arguments that forward does not take"},
       {"other_order", "x shares its values with y in the file"},
       {"padded_rows", "mask: its values never rise along dimension 1"},
+      {"part_not_written", "weight: nothing is written to a part of its memory"},
       {"raises", "line 6: RuntimeError"},
       {"row_totals", "x depends on totals in the file"},
       {"same_rows", "x equals y in the file"},
+      {"scripted_part", "leave out torch.jit.script"},
       {"sparse_input", "an input is sparse"},
       {"shape_of_values", "the shape of output 1 depends on the values of the inputs"},
       {"signals_others", "line 6: PermissionError"},
       {"some_of_many", "rows: its values are all distinct along dimension 0"},
+      {"step_beside_much", "step: all its elements are one number"},
       {"starts_program", "line 5: PermissionError"},
       {"syntax_error", "line 3: it is not valid Python"},
       {"view_of_weight", "weight and lifted_tensor_0 are views of the same memory"},

@@ -65,7 +65,7 @@ TEST_F(Nodes, ANodeWithoutDevicesCompilesForOtherNodes) {
   program helper(
       {hone_program(), "node", "--join", address(), "--compilers", "2", "--name", "helper"});
   EXPECT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
-  EXPECT_THAT(helper.out(), HasSubstr("0 devices and 2 compilers"));
+  EXPECT_THAT(helper.out(), HasSubstr("0 devices, 2 compilers"));
 }
 
 TEST_F(Nodes, SurvivesRandomBytesOnItsPort) {

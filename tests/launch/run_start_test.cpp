@@ -30,6 +30,36 @@ TEST_F(RunStart, RefusesAFolderThatHoldsSomethingElse) {
   EXPECT_FALSE(std::filesystem::exists(run_folder() / "lock"));
 }
 
+TEST_F(RunStart, RefusesAPolicyThatItCannotStartFromBeforeItMakesAFolder) {
+  const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
+  const auto policy = folder_ / "policy";
+  std::filesystem::copy(configs + "policies/tiny", policy);
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"--set", "policy.kind=model",
+                                    "--set", "prompt.template=" + configs + "prompts/compact.txt",
+                                    "--set", "corpus.folder=" + configs + "corpus"};
+    for (const std::string& one : more) all.insert(all.end(), {"--set", one});
+    const auto ended = run(all);
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_FALSE(std::filesystem::exists(run_folder())) << ended.err;
+    return ended.err;
+  };
+  const std::string folder = "policy.folder=" + policy.string();
+  EXPECT_THAT(refusal({"policy.folder=" + (folder_ / "none").string()}),
+              HasSubstr("policy.folder: " + (folder_ / "none").string() + " is not a folder"));
+  EXPECT_THAT(refusal({folder}),
+              HasSubstr("policy.folder: " + policy.string() + ": has no *.safe"));
+  write_file(policy / "model.safetensors", "version https://git-lfs.github.com/spec/v1\n");
+  EXPECT_THAT(refusal({folder}), HasSubstr("is a pointer of Git LFS"));
+  EXPECT_THAT(refusal({folder, "policy.random_weights=true", "policy.device=cuda:99"}),
+              HasSubstr("policy.device: is 'cuda:99'"));
+  EXPECT_THAT(
+      refusal({folder, "policy.random_weights=true", "prompt.template=" + configs + "ring.toml"}),
+      HasSubstr("prompt.template: " + configs + "ring.toml has no {{...}}"));
+  EXPECT_THAT(refusal({folder, "policy.random_weights=true", "corpus.folder=/nowhere"}),
+              HasSubstr("corpus.folder: /nowhere is not a folder"));
+}
+
 TEST_F(RunStart, FailsIfNoCorpusDocumentIsOk) {
   const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
   const auto ended = run(
@@ -177,6 +207,24 @@ TEST_F(RunStart, AFinishedRunGoesOnByMoreSteps) {
   const auto status = run_hone({"status", "--dir", run_folder().string()});
   EXPECT_THAT(status.out, HasSubstr("this run has finished, version "));
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
+}
+
+TEST_F(RunStart, AnExtensionIsMadeOrRefusedIfTheLastCheckpointIsDamaged) {
+  ASSERT_EQ(run().code, 0);
+  std::uint64_t last = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(run_folder() / "checkpoints"))
+    last = std::max<std::uint64_t>(last, std::stoull(entry.path().filename().string()));
+  write_file(run_folder() / "checkpoints" / std::to_string(last) / "checkpoint.json", "{");
+  const auto versions_before = versions();
+  const auto extended =
+      run_hone({"run", "--dir", run_folder().string(), "--extend", "contrastive.steps=3"});
+  EXPECT_THAT(extended.out + extended.err, HasSubstr("looking for an earlier one"));
+  if (extended.code == 0) {
+    EXPECT_GE(versions(), versions_before + 3) << extended.out;
+  } else {
+    EXPECT_THAT(extended.err, HasSubstr("has no contrastive stage that could go on"));
+    EXPECT_EQ(versions(), versions_before);
+  }
 }
 
 TEST_F(RunStart, AnExtensionNamesTheStepsOfTheContrastiveStage) {

@@ -31,6 +31,21 @@ TEST(TomlView, RefusesKeysThatNoGetterAskedFor) {
   EXPECT_EQ(message_of([&] { view.finish(); }), "f.toml:2: z: unknown key, expected one of: a");
 }
 
+TEST(TomlView, NamesTheKeyThatAMissingOneMayHaveBeen) {
+  const toml::table table = parse_toml("other = 1\nshpe = [1]\n", "f.toml");
+  toml_view view(table, "f.toml");
+  EXPECT_THAT(message_of([&] { view.need("shape"); }),
+              HasSubstr("shape: is missing; did you mean it by shpe?"));
+  EXPECT_THAT(message_of([&] { view.need("reference"); }), testing::EndsWith("is missing"));
+}
+
+TEST(TomlView, ShowsHowAnArrayIsWritten) {
+  const toml::table table = parse_toml("a = 'cuda'\n", "f.toml");
+  toml_view view(table, "f.toml");
+  EXPECT_THAT(message_of([&] { view.find_strings("a"); }),
+              HasSubstr("is a string, expected an array of strings, as in [\"cuda\"]"));
+}
+
 TEST(ParseToml, PointsAtTheLineOfASyntaxError) {
   EXPECT_THAT(message_of([] { parse_toml("a = 1\nb = = 2\n", "f.toml"); }),
               HasSubstr("f.toml:2: not valid TOML"));

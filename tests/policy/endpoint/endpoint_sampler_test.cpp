@@ -172,6 +172,18 @@ TEST_F(EndpointSampler, WaitsAsLongAsAServerAsks) {
   EXPECT_GE(steady::now() - begin, 1s);
 }
 
+TEST_F(EndpointSampler, KeepsAServerThatAsksForPauses) {
+  std::atomic<int> requests = 0;
+  fake_http_server server([&](const std::string&) {
+    return requests++ < 5 ? fake_http_server::reply(429, "{}", "Retry-After: 0\r\n") : chat("x");
+  });
+  endpoint_options o = at(server.url());
+  o.concurrency = 1;
+  o.retries = 1;
+  const auto sampler = make({{"a", o}});
+  EXPECT_THAT(answers(*sampler, 1), testing::ElementsAre("x"));
+}
+
 // Temporary faults of a server. Each is asked again, and the right answer counts.
 TEST_F(EndpointSampler, TriesAgainAfterFailuresThatMayPass) {
   const std::string whole = chat("right");
@@ -221,7 +233,8 @@ TEST_F(EndpointSampler, GivesUpAServerThatDoesNotAnswer) {
   EXPECT_THAT(
       answers(*sampler, 1),
       testing::ElementsAre(AllOf(HasSubstr("no endpoint is left"), HasSubstr("slow does not"),
-                                 HasSubstr("Timeout"), HasSubstr("3 times in a row"))));
+                                 HasSubstr("Timeout"),
+                                 HasSubstr("3 times in a row; endpoint.slow.retries is 2"))));
   EXPECT_THAT(said(), HasSubstr("it is asked no more"));
 }
 

@@ -47,7 +47,9 @@ std::string line_of_refusal(const std::string& raw) {
     ++kept;
   }
   if (message.starts_with("expected def but found"))
-    message = "apart from functions, a program has imports, docstrings and constants only";
+    message =
+        "apart from functions, a program has docstrings, constants, and imports of torch, math "
+        "and typing only";
   while (message.ends_with(':') || message.ends_with(' ')) message.pop_back();
   return place + (message.empty() ? "the program could not be compiled" : message);
 }
