@@ -60,6 +60,19 @@ def require_same_draws(inputs, samples, sizes, generator):
             )
 
 
+def lost_in_draws(init, tensor, samples, generator):
+    """Returns what holds for a parameter as the file makes it, and not as an Init draws it, in
+    words, or None. samples: the parameter, made with several seeds."""
+    if not samples or any(one.shape != tensor.shape for one in samples):
+        return None
+    if all(torch.equal(one, samples[0]) for one in samples):
+        samples = samples[:1]  # the file sets the seed
+    shape, most = list(tensor.shape), MAX_ELEMENTS // len(samples)
+    drawn = [part_of(init.draw(shape, tensor.dtype, {}, generator), most) for _ in samples]
+    file = torch.stack([part_of(one, most).to(tensor.dtype) for one in samples])
+    return lost_in(file, torch.stack(drawn))
+
+
 def part_of(tensor, most):
     """Returns a tensor, or a part of one with more than `most` elements."""
     while tensor.numel() > most:

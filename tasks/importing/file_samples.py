@@ -9,6 +9,7 @@ from source_file import Failure, bytes_of, tensors_of
 # Draws that are compared: of large tensors, and of those with at most SMALL_BYTES.
 SAMPLES, SAMPLES_OF_SMALL = 4, 32
 SMALL_BYTES = 1 << 20
+MODEL_BYTES = 64 << 20  # most of a module whose parameters are all compared
 
 
 class FileSamples:
@@ -38,6 +39,12 @@ class FileSamples:
                 return named_tensors(self.importer.source.model("cpu", seed))
 
         return self.made_again(make)
+
+    def of_parameter(self, name, is_needed=False):
+        """Returns a parameter or buffer of a small module, or of any if that `is_needed`."""
+        if not is_needed and bytes_of(named_tensors(self.importer.model).values()) > MODEL_BYTES:
+            return []
+        return self.model.get(name, [])
 
     def require_same_numbers(self):
         """Raises Failure if arguments of forward that are no tensors differ from seed to seed."""

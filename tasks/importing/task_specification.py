@@ -3,7 +3,7 @@
 import re
 
 import torch
-from draw_check import MAX_ELEMENTS, NOT_FOLLOWED, lost_in, part_of, require_same_draws
+from draw_check import NOT_FOLLOWED, lost_in_draws, require_same_draws
 from drawing import init_from
 from drawn_structure import SAME_VALUES, structure_of
 from exact_values import exact_constant, is_drawn_exactly, span_of
@@ -290,12 +290,12 @@ class Specification:
             or is_integer(tensor.dtype)
             or (init is None and not isinstance(tensor, torch.nn.Parameter))
         )
-        samples = self.importer.samples.model.get(self.targets[node], [])
+        samples = self.importer.samples.of_parameter(self.targets[node])
         if is_exact and tensor.device.type != "meta":
             return self.exact_spec(name, spec, tensor, recorded is None, samples)
         found = None
         if init is not None and self.is_drawable(init, tensor):
-            found = self.lost_in_draws(init, tensor, samples)
+            found = lost_in_draws(init, tensor, samples, self.importer.generator)
             if found is None:
                 self.note_means(name, call, init)
                 return spec | {"init": init}
@@ -304,6 +304,8 @@ class Specification:
                 f"{name}: how it is initialized cannot be followed, and it is too large to be made "
                 "here"
             )
+        if init is None:
+            samples = self.importer.samples.of_parameter(self.targets[node], is_needed=True)
         found = found or (structure_of(samples) if samples else None)
         if found is not None:
             is_learned = isinstance(tensor, torch.nn.Parameter) and found == SAME_VALUES
@@ -327,18 +329,6 @@ class Specification:
                 "run, and parameters are drawn anew"
             )
         return self.as_data(name, spec, tensor)
-
-    def lost_in_draws(self, init, tensor, samples):
-        """Returns what holds for a parameter as the file makes it, and not as an Init draws it."""
-        if not samples or any(one.shape != tensor.shape for one in samples):
-            return None
-        if all(torch.equal(one, samples[0]) for one in samples):
-            samples = samples[:1]  # the file sets the seed
-        shape, generator = list(tensor.shape), self.importer.generator
-        most = MAX_ELEMENTS // len(samples)
-        drawn = [part_of(init.draw(shape, tensor.dtype, {}, generator), most) for _ in samples]
-        file = torch.stack([part_of(one, most).to(tensor.dtype) for one in samples])
-        return lost_in(file, torch.stack(drawn))
 
     def near(self, name, constant):
         """Returns the Init of a learned parameter that the file sets to one value.
