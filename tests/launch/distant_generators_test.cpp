@@ -156,7 +156,7 @@ timed = true
   program helper({hone_program(), "node", "--join", (run_folder() / "address").string(),
                   "--devices", "simulated:a", "--name", "helper", "--cache", cache("helper")});
   EXPECT_TRUE(wait_for_versions(2)) << p.out() << p.err() << helper.out() << helper.err();
-  EXPECT_THAT(helper.out(), HasSubstr("1 tasks"));
+  EXPECT_THAT(helper.out(), HasSubstr("1 task\n"));
   EXPECT_TRUE(std::filesystem::exists(cache("helper"))) << "it was needed";
 }
 
