@@ -97,14 +97,6 @@ std::uint64_t marshal(const c10::IValue& value, const parameter_facts& parameter
 
 }  // namespace
 
-void refuse_unknown_kernel(const std::string& kernel, const std::vector<std::string>& known) {
-  if (known.empty())
-    refuse_launch("there is no cuda block, so no __global__ function '" + kernel + "'");
-  std::string names;
-  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
-  refuse_launch("the cuda block has no __global__ function '" + kernel + "', only " + names);
-}
-
 launch_size checked_grid(const std::string& kernel, const std::vector<std::int64_t>& grid) {
   return checked_size(grid, max_grid, 0, kernel + ": the grid");
 }

@@ -33,11 +33,6 @@ launch_size checked_grid(const std::string& kernel, const std::vector<std::int64
 launch_size checked_block(const std::string& kernel, const std::vector<std::int64_t>& block);
 void check_shared_bytes(const std::string& kernel, std::int64_t bytes);
 
-// Throws program_error (launch_error) for a kernel that the cuda block does not define. `known`:
-// the kernels that it defines.
-[[noreturn]] void refuse_unknown_kernel(const std::string& kernel,
-                                        const std::vector<std::string>& known);
-
 // The arguments of a launch in the form of the kernel's parameters: tensors as pointers, ints as 4
 // or 8 bytes (checked for range), floats as 4 or 8 bytes, bools as one byte.
 class marshaled_arguments {

@@ -21,11 +21,9 @@ std::optional<checked_launch> kernel_table::check(const std::string& kernel,
                                                   const std::vector<c10::IValue>& arguments) const {
   const auto found = std::find_if(kernels_.begin(), kernels_.end(),
                                   [&](const known_kernel& one) { return one.name == kernel; });
-  if (found == kernels_.end()) {
-    std::vector<std::string> names;
-    for (const known_kernel& one : kernels_) names.push_back(one.name);
-    refuse_unknown_kernel(kernel, names);
-  }
+  if (found == kernels_.end())
+    throw program_error(Outcome::LAUNCH_ERROR,
+                        "the cuda block has no __global__ function '" + kernel + "'");
   const launch_size blocks = checked_grid(kernel, grid);
   const launch_size threads = checked_block(kernel, block);
   check_shared_bytes(kernel, shared_bytes);

@@ -102,11 +102,10 @@ void gpu_kernels::launch(const std::string& name, const std::vector<std::int64_t
                          const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
                          const std::vector<c10::IValue>& arguments) {
   const auto found = kernels_.find(name);
-  if (found == kernels_.end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, k] : kernels_) names.push_back(known);
-    refuse_unknown_kernel(name, names);
-  }
+  if (found == kernels_.end())
+    refuse((module_.is == nullptr ? "there is no cuda block, so no __global__ function '"
+                                  : "the cuda block has no __global__ function '") +
+           name + "'");
   kernel& k = found->second;
   const launch_size blocks = checked_grid(name, grid);
   const launch_size threads = checked_block(name, block);
