@@ -284,10 +284,12 @@ void visit_endpoint_keys(Visitor& v, endpoint_options& e) {
   v.value("requests_per_minute", "Most requests a minute; 0 for no limit.", e.requests_per_minute,
           0);
   v.value("timeout_s", "Seconds that one request may take.", e.timeout_s, 0.1);
-  v.value("retries",
-          "Failures in a row after which the endpoint is given up. After each it pauses, for as "
-          "long as the server asks, or for first_pause_s and twice as long each time.",
-          e.retries, 0);
+  v.value(
+      "retries",
+      "Failures in a row after which the endpoint is given up, or half an hour of failures if it "
+      "asks for pauses. After each it pauses, for as long as the server asks, or for "
+      "first_pause_s and twice as long each time.",
+      e.retries, 0);
   v.value("first_pause_s", "Seconds of the pause after the first failure; at most a minute later.",
           e.first_pause_s, 0.001);
   v.value(

@@ -122,9 +122,8 @@ class reporter {
     entry["fixed"] = fixed->second;
   }
 
-  static std::string summary_of(const stage_row& row) {
+  static std::string summary_of(const stage_row& row, const std::optional<double>& mean_log) {
     if (row.all.all.samples == 0) return "";
-    const std::optional<double> mean_log = row.all.mean_log();
     return "mean log speed-up " + (mean_log ? fixed(*mean_log, 2) : "(not timed)") + "  ok " +
            percent(row.all.all.share_ok());
   }
@@ -146,7 +145,8 @@ class reporter {
       const bool has_end = has_order && row.last.all.samples > 0;
       const std::optional<double> mean_log = row.all.mean_log();
       line(pad("  " + std::string(name), 20) + pad(fixed(row.all.all.samples, 0) + " samples", 16) +
-           summary_of(row) + (has_end ? ", at the end " + percent(row.last.all.share_ok()) : "") +
+           summary_of(row, mean_log) +
+           (has_end ? ", at the end " + percent(row.last.all.share_ok()) : "") +
            (row.unknown > 0 ? "  and " + std::to_string(row.unknown) + " samples not judged" : ""));
       if (!row.outcomes.empty()) line("        " + shares_text(row.outcomes));
       print_remark(found->first, row);

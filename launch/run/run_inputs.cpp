@@ -14,6 +14,7 @@
 #include "messages/clock.hpp"
 #include "messages/even_spacing.hpp"
 #include "policy/decoder_config.hpp"
+#include "policy/files.hpp"
 #include "policy/network/decoder_weights.hpp"
 #include "tasks/variant_document.hpp"
 
@@ -182,12 +183,12 @@ std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   if (c.prompt.prompt_template.empty())
     return std::make_shared<const prompt_template>(
         prompt_template::parse(default_prompts, "default"));
-  if (std::filesystem::is_regular_file(c.prompt.prompt_template) &&
-      read_text(c.prompt.prompt_template).find("{{") == std::string::npos)
-    throw format_error(
-        c.file.string(), 0, "prompt.template",
-        c.prompt.prompt_template + " has no {{...}}, so its prompts would say nothing of the task");
-  return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
+  const std::string& file = c.prompt.prompt_template;
+  const std::string text = read_policy_file(file);
+  if (text.find("{{") == std::string::npos)
+    throw format_error(c.file.string(), 0, "prompt.template",
+                       file + " has no {{...}}, so its prompts would say nothing of the task");
+  return std::make_shared<const prompt_template>(prompt_template::parse(text, file));
 }
 
 chat_format find_chat_format(const configuration& c) {

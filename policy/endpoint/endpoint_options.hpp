@@ -16,7 +16,7 @@ struct endpoint_options {
   std::int64_t concurrency = 4;    // requests at the same time
   double requests_per_minute = 0;  // most of them; 0 for no limit
   double timeout_s = 300;          // of one request
-  std::int64_t retries = 6;        // failures in a row before the endpoint is given up
+  std::int64_t retries = 6;        // failures in a row before it is given up; see endpoint_sampler
   double first_pause_s = 1;        // after a failure; doubles with each further one, up to a minute
   // Tokens of prompts and answers since the start of the process, besides those of requests that
   // are under way as it is spent; 0 for no limit.

@@ -32,9 +32,10 @@ std::string check_endpoint(const std::string& name, endpoint_options options,
 // Requests that were under way at a failure cost no further pause when they fail as well.
 // A sample that a server does not take, or that has failed ten times while the server was there,
 // becomes an empty answer. An endpoint is given up when it has failed or refused samples more than
-// `retries` times in a row, takes no request at all, or has spent its budget; answers under way
-// still count then. `log` receives all of this, from any thread. step() throws policy_error when
-// every endpoint is given up and samples wait. No message contains a key.
+// `retries` times in a row (one that asks for pauses is kept for half an hour), takes no request at
+// all, or has spent its budget; answers under way still count then. `log` receives all of this,
+// from any thread. step() throws policy_error when every endpoint is given up and samples wait. No
+// message contains a key.
 //
 // Of `generation`, temperature, top_p and max_new_tokens are read. step() waits for up to a tenth
 // of a second for answers.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -204,27 +205,30 @@ void refuse_unused(const std::filesystem::path& folder, const decoder_config& co
       "the one that was saved");
 }
 
-std::vector<std::filesystem::path> required_files(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files = weight_files(folder);
+// Calls `use` with each tensor of a folder's files of weights. Throws policy_error, also with the
+// reason of an exception of `use`.
+void read_tensors(const std::filesystem::path& folder,
+                  const std::function<void(const safetensor&)>& use) {
+  const std::vector<std::filesystem::path> files = weight_files(folder);
   if (files.empty())
     throw policy_error(folder.string() +
                        ": has no *.safetensors, and other files of weights are not read "
                        "(policy.random_weights = true starts from random weights)");
-  return files;
+  for (const auto& path : files) {
+    const mapped_file file(path);
+    try {
+      for (const safetensor& stored : parse_safetensors(file.bytes())) use(stored);
+    } catch (const std::runtime_error& e) {
+      throw policy_error(path.string() + ": " + e.what());
+    }
+  }
 }
 
 }  // namespace
 
 void decoder_weights::require_files(const std::filesystem::path& folder) {
   if (has_adapters(folder)) return;  // their base is found when they are loaded
-  for (const auto& path : required_files(folder)) {
-    const mapped_file file(path);
-    try {
-      (void)parse_safetensors(file.bytes());
-    } catch (const std::runtime_error& e) {
-      throw policy_error(path.string() + ": " + e.what());
-    }
-  }
+  read_tensors(folder, [](const safetensor&) {});
 }
 
 decoder_weights decoder_weights::load(const std::filesystem::path& folder,
@@ -232,24 +236,16 @@ decoder_weights decoder_weights::load(const std::filesystem::path& folder,
   if (has_adapters(folder) && !std::filesystem::exists(folder / "model.safetensors"))
     return load_merged(folder, config);
   decoder_weights weights;
-  for (const auto& path : required_files(folder)) {
-    const mapped_file file(path);
-    try {
-      for (const safetensor& stored : parse_safetensors(file.bytes())) {
-        const auto type =
-            std::find_if(stored_types.begin(), stored_types.end(),
-                         [&](const stored_type& t) { return t.name == stored.dtype; });
-        if (type == stored_types.end())
-          throw std::runtime_error("tensor " + stored.name + " is of dtype " + stored.dtype);
-        at::Tensor tensor = at::empty(stored.shape, type->type);
-        std::copy(stored.bytes.begin(), stored.bytes.end(), static_cast<char*>(tensor.data_ptr()));
-        weights.all()[stored.name] = tensor.to(scalar_type(config.dtype));
-        note_progress();
-      }
-    } catch (const std::runtime_error& e) {
-      throw policy_error(path.string() + ": " + e.what());
-    }
-  }
+  read_tensors(folder, [&](const safetensor& stored) {
+    const auto type = std::find_if(stored_types.begin(), stored_types.end(),
+                                   [&](const stored_type& t) { return t.name == stored.dtype; });
+    if (type == stored_types.end())
+      throw std::runtime_error("tensor " + stored.name + " is of dtype " + stored.dtype);
+    at::Tensor tensor = at::empty(stored.shape, type->type);
+    std::copy(stored.bytes.begin(), stored.bytes.end(), static_cast<char*>(tensor.data_ptr()));
+    weights.all()[stored.name] = tensor.to(scalar_type(config.dtype));
+    note_progress();
+  });
   std::set<std::string> wanted;
   for (const auto& [name, shape] : expected_shapes(config)) {
     wanted.insert(name);

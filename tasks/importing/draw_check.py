@@ -35,18 +35,14 @@ def require_same_draws(inputs, samples, sizes, generator):
             continue
         if made[0].numel() > MAX_ELEMENTS:
             made = made[:2]
-        if all(torch.equal(one, made[0]) for one in made):
+        if are_equal(made):
             made = made[:1]  # the file seeds a generator
         if spec["init"].of == "constant" and len(made) > 1:
             raise Failure(
                 f"{spec['name']}: all its elements are one number, which the file draws anew in "
                 "each call and a task would not; draw it as an input of its shape"
             )
-        shape = list(made[0].shape)
-        init, most = spec["init"], MAX_ELEMENTS // len(made)
-        drawn = [part_of(init.draw(shape, spec["dtype"], sizes, generator), most) for _ in made]
-        made = [part_of(one, most).to(spec["dtype"]) for one in made]
-        pairs[spec["name"]] = torch.stack(made), torch.stack(drawn)
+        pairs[spec["name"]] = both_draws(spec["init"], made, spec["dtype"], sizes, generator)
     for name, (file, task) in pairs.items():
         found = lost_in(file, task)
         if found is not None:
@@ -65,12 +61,21 @@ def lost_in_draws(init, tensor, samples, generator):
     words, or None. samples: the parameter, made with several seeds."""
     if not samples or any(one.shape != tensor.shape for one in samples):
         return None
-    if all(torch.equal(one, samples[0]) for one in samples):
+    if are_equal(samples):
         samples = samples[:1]  # the file sets the seed
-    shape, most = list(tensor.shape), MAX_ELEMENTS // len(samples)
-    drawn = [part_of(init.draw(shape, tensor.dtype, {}, generator), most) for _ in samples]
-    file = torch.stack([part_of(one, most).to(tensor.dtype) for one in samples])
-    return lost_in(file, torch.stack(drawn))
+    return lost_in(*both_draws(init, samples, tensor.dtype, {}, generator))
+
+
+def are_equal(samples):
+    """Returns whether a tensor is the same with every seed."""
+    return all(torch.equal(one, samples[0]) for one in samples)
+
+
+def both_draws(init, made, dtype, sizes, generator):
+    """Returns what a file has made, and as many draws of an Init, each stacked and cut alike."""
+    shape, most = list(made[0].shape), MAX_ELEMENTS // len(made)
+    drawn = [part_of(init.draw(shape, dtype, sizes, generator), most) for _ in made]
+    return torch.stack([part_of(one, most).to(dtype) for one in made]), torch.stack(drawn)
 
 
 def part_of(tensor, most):

@@ -1,13 +1,7 @@
-"""Says where a tensor's elements lie, and whether a draw in float32 has its values."""
+"""Says whether a constant that is drawn in float32 has the values of a tensor."""
 
 import torch
 from task_initializer import Init
-
-
-def span_of(tensor):
-    """Returns the first address of a tensor's elements, and the one behind the last."""
-    steps = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
-    return tensor.data_ptr(), tensor.data_ptr() + (steps + 1) * tensor.element_size()
 
 
 def exact_constant(init, tensor):

@@ -9,6 +9,7 @@ from source_file import Failure, bytes_of, tensors_of
 # Draws that are compared: of large tensors, and of those with at most SMALL_BYTES.
 SAMPLES, SAMPLES_OF_SMALL = 4, 32
 SMALL_BYTES = 1 << 20
+NUMBERS = (bool, int, float, complex, str)
 MODEL_BYTES = 64 << 20  # most of a module whose parameters are all compared
 
 
@@ -40,37 +41,41 @@ class FileSamples:
 
         return self.made_again(make)
 
+    @functools.cached_property
+    def is_of_small_module(self):
+        return bytes_of(named_tensors(self.importer.model).values()) <= MODEL_BYTES
+
     def of_parameter(self, name, is_needed=False):
         """Returns a parameter or buffer of a small module, or of any if that `is_needed`."""
-        if not is_needed and bytes_of(named_tensors(self.importer.model).values()) > MODEL_BYTES:
-            return []
-        return self.model.get(name, [])
+        return self.model.get(name, []) if is_needed or self.is_of_small_module else []
 
     def require_same_numbers(self):
-        """Raises Failure if arguments of forward that are no tensors differ from seed to seed."""
-        source = self.importer.source
-        devices = ("meta", "cpu") if self.importer.is_real else ("meta",)
-        for device in devices:  # not every operator has a form for the meta device
-            try:
-                made = [
-                    (source.inputs(device, seed), source.init_inputs(device, seed))
-                    for seed in range(1, SAMPLES_OF_SMALL + 1)
-                ]
-                break
+        """Raises Failure if arguments that are no tensors differ from seed to seed."""
+        for make in (self.importer.source.inputs, self.importer.source.init_inputs):
+            for values in self.numbers_of(make):
+                other = next((v for v in values if v != values[0] and v == v), None)
+                if other is not None:
+                    raise Failure(
+                        "it draws an argument of Model or forward() that is no tensor: "
+                        f"{values[0]!r} in one call, {other!r} in another; a task has one value "
+                        "there. Give it one, or make a tensor of it"
+                    )
+
+    def numbers_of(self, make):
+        """Returns the values with several seeds of each argument that is a number or a text.
+
+        make: a function of a device and a seed that returns arguments.
+        """
+        for device in ("meta", "cpu") if self.importer.is_real else ("meta",):
+            try:  # not every operator has a form for the meta device
+                first = torch.utils._pytree.tree_leaves(make(device, 1))
+                places = [i for i, v in enumerate(first) if isinstance(v, NUMBERS)]
+                seeds = range(2, SAMPLES_OF_SMALL + 1) if places else ()
+                others = [torch.utils._pytree.tree_leaves(make(device, seed)) for seed in seeds]
             except Exception:
                 continue
-        else:
-            return
-        for values in zip(*(torch.utils._pytree.tree_leaves(one) for one in made)):
-            if not isinstance(values[0], (bool, int, float, complex, str)):
-                continue
-            other = next((v for v in values if v != values[0] and v == v), None)
-            if other is not None:
-                raise Failure(
-                    f"it draws an argument of Model or forward() that is no tensor: {values[0]!r} "
-                    f"in one call, {other!r} in another; a task has one value there. Give it one, "
-                    "or make a tensor of it"
-                )
+            return [[first[i], *(o[i] for o in others if i < len(o))] for i in places]
+        return []
 
     def made_again(self, make):
         """Returns lists of tensors by key. make: a function that makes the tensors of a seed."""

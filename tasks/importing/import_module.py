@@ -282,10 +282,6 @@ class Importer:
                     )
                 if value.numel() == 1 and value.dim() == 0 and value.dtype in DTYPES:
                     inline.add(spec.arg.name)
-                    if isinstance(value, torch.nn.Parameter):
-                        self.notes.append(
-                            "a parameter of one number is not registered; the task keeps its value"
-                        )
             elif spec.kind != InputKind.USER_INPUT:
                 raise Failure(f"its graph takes a {spec.kind.name.lower()}, which is no tensor")
         self.constants = constants

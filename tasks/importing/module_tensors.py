@@ -43,3 +43,9 @@ def loose_tensors(model):
         for name, v in vars(m).items()
         if isinstance(v, torch.Tensor)
     }
+
+
+def span_of(tensor):
+    """Returns the first address of a tensor's elements, and the one behind the last."""
+    steps = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), tensor.data_ptr() + (steps + 1) * tensor.element_size()

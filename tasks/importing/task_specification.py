@@ -3,12 +3,12 @@
 import re
 
 import torch
-from draw_check import NOT_FOLLOWED, lost_in_draws, require_same_draws
+from draw_check import NOT_FOLLOWED, are_equal, lost_in_draws, require_same_draws
 from drawing import init_from
 from drawn_structure import SAME_VALUES, structure_of
-from exact_values import exact_constant, is_drawn_exactly, span_of
+from exact_values import exact_constant, is_drawn_exactly
 from graph_sizes import fixed
-from module_tensors import loose_tensors, named_tensors
+from module_tensors import loose_tensors, named_tensors, span_of
 from recorded_draws import is_unwritten, leaves_of
 from source_file import Failure, bytes_of, require_type
 from task_dtypes import is_integer
@@ -239,7 +239,7 @@ class Specification:
         found = None
         if samples and init.of != "constant":
             found = structure_of(samples)
-        elif samples and any(not torch.equal(one, samples[0]) for one in samples):
+        elif samples and not are_equal(samples):
             found = "all its elements are one number, which is drawn"
         if found == SAME_VALUES:
             raise Failure(f"{name}: {found}; make it a buffer of the Model (register_buffer)")
@@ -323,7 +323,7 @@ class Specification:
             return spec | {"init": Init("constant", float(level))}
         if is_unrecorded and tensor.dtype.is_floating_point and not spec["fixed"]:
             self.unregistered.append(name)
-        elif any(one.shape != tensor.shape or not torch.equal(one, samples[0]) for one in samples):
+        elif samples and not are_equal(samples):
             self.importer.notes.append(
                 f"{name}: how it is drawn cannot be followed; it keeps the values of the file's "
                 "run, and parameters are drawn anew"

@@ -159,29 +159,20 @@ TEST_F(EndpointSampler, KeepsToALimitOfRequests) {
   EXPECT_GE(steady::now() - begin, 6 * 50ms);
 }
 
-TEST_F(EndpointSampler, WaitsAsLongAsAServerAsks) {
-  std::atomic<int> requests = 0;
-  fake_http_server server([&](const std::string&) {
-    return requests++ == 0 ? fake_http_server::reply(429, "{}", "Retry-After: 1\r\n") : chat("x");
-  });
-  endpoint_options o = at(server.url());
-  o.concurrency = 1;
-  const auto sampler = make({{"a", o}});
-  const auto begin = steady::now();
-  EXPECT_THAT(answers(*sampler, 1), testing::ElementsAre("x"));
-  EXPECT_GE(steady::now() - begin, 1s);
-}
-
-TEST_F(EndpointSampler, KeepsAServerThatAsksForPauses) {
-  std::atomic<int> requests = 0;
-  fake_http_server server([&](const std::string&) {
-    return requests++ == 0 ? fake_http_server::reply(429, "{}", "Retry-After: 1\r\n") : chat("x");
-  });
-  endpoint_options o = at(server.url());
-  o.concurrency = 1;
-  o.retries = 0;
-  const auto sampler = make({{"a", o}});
-  EXPECT_THAT(answers(*sampler, 1), testing::ElementsAre("x"));
+TEST_F(EndpointSampler, WaitsAsLongAsAServerAsksWhateverRetriesIs) {
+  for (const int retries : {3, 0}) {
+    std::atomic<int> requests = 0;
+    fake_http_server server([&](const std::string&) {
+      return requests++ == 0 ? fake_http_server::reply(429, "{}", "Retry-After: 1\r\n") : chat("x");
+    });
+    endpoint_options o = at(server.url());
+    o.concurrency = 1;
+    o.retries = retries;
+    const auto sampler = make({{"a", o}});
+    const auto begin = steady::now();
+    EXPECT_THAT(answers(*sampler, 1), testing::ElementsAre("x"));
+    EXPECT_GE(steady::now() - begin, 1s);
+  }
 }
 
 // Temporary faults of a server. Each is asked again, and the right answer counts.
