@@ -7,7 +7,6 @@ from c_text import STORED, bare, grouped, literal, register_type, scaled, summed
 from dims import product
 from domains import ZERO, paired
 from reductions import REDUCTIONS
-from repetitions import Repetitions
 from values import Unsupported
 from writing import Writer
 
@@ -49,10 +48,9 @@ class Emitter(Writer):
     """domain: what the kernel runs over. in_memory: a function that tells which values are.
 
     kept, reduced: the variables of C that hold the index among rows and inside of a row.
-    repeated: the keys of values that are functions of the index inside of a row.
     """
 
-    def __init__(self, domain, in_memory, kept, reduced, integer, repeated=()):
+    def __init__(self, domain, in_memory, kept, reduced, integer):
         super().__init__()
         self.domain = domain
         self.in_memory = in_memory
@@ -64,9 +62,6 @@ class Emitter(Writer):
         self.keeps_windows = True  # whether a window is worth computing in this kernel
         self.loaded_before = {}  # names of tensors whose element at the whole index is there
         self.computed = set()  # statements of the reference
-        self.repeated = repeated
-        self.functions = {}  # by the key of a value: name
-        self.repetitions = Repetitions()
 
     def size(self, dim):
         return self.parameters.size(dim)
@@ -170,26 +165,7 @@ class Emitter(Writer):
         if v.kind == "size":
             return f"(float){self.size(v.size)}"
         key = (id(v), tuple(ZERO if d.is_one else p for p, d in zip(index, v.dims)))
-        return self._remembered(key, lambda: self._made(v, key))
-
-    def _made(self, v, key):
-        if key in self.repeated:
-            return self._called(v, key)
-        index = list(key[1])
-        of_row = all(part == ZERO or part[0] == "run" for part in index)
-        if v.kind != "pointwise" or self.in_memory(v) or not of_row:
-            return self._make(v, index)
-        return self.repetitions.compute(key, lambda: self._make(v, index), self)
-
-    def _called(self, v, key):
-        """Calls the function of a value, which is defined in front of the first loop with it."""
-        statement = v.facts.get("statement")
-        if key not in self.functions:
-            self.functions[key] = self.define(
-                self.integer, self.variables[True], lambda: self._make(v, list(key[1])), statement
-            )
-        call = f"{self.functions[key]}({self.variables[True]})"
-        return self.declare(register_type(v.dtype), call, "v", statement)
+        return self._remembered(key, lambda: self._make(v, list(key[1])))
 
     def _make(self, v, index):
         if v.kind == "buffer" or self.in_memory(v):

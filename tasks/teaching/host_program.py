@@ -229,7 +229,6 @@ class HostProgram:
         self.launches.append(self._launch_of(kernel, name, computed, outs))
         work = f"{', '.join(computed)} of {', '.join(tensors)}" if computed else ", ".join(tensors)
         facts = [", ".join(results), self._extent(kernel), kernel.division, f"blocks of {block}"]
-        facts += [f"functions {', '.join(kernel.functions)}"] if kernel.functions else []
         self.steps.append(f"{name}: {work} -> {', '.join(facts)}.")
 
     def _extent(self, kernel):
@@ -259,7 +258,7 @@ class HostProgram:
             read=bytes_of(v for _, v in kernel.parameters.tensors.values()),
             written=bytes_of(kernel.sinks),
             passes=kernel.passes,
-            functions=elements * len(FUNCTIONS.findall(kernel.work)),
+            functions=elements * len(FUNCTIONS.findall(kernel.text)),
         )
 
     def _prepare_for(self, needed, sinks):

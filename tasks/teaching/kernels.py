@@ -19,19 +19,15 @@ class Kernel:
 
     parameters: what the launch passes: values, then sinks, then sizes, then symbols.
     sinks: what it writes. computed: the statements of the reference. team: who works on a row, or
-    "element" without rows. passes: how often a row is read. work: the text with every function of
-    a row written out.
+    "element" without rows. passes: how often a row is read.
     """
 
-    def __init__(
-        self, kind, division, text, grid, block, e, sinks, team="element", passes=1, work=""
-    ):
+    def __init__(self, kind, division, text, grid, block, e, sinks, team="element", passes=1):
         self.kind = kind
         self.division = division
         self.team = team
         self.passes = passes
         self.text = text
-        self.work = work or text
         self.grid = grid
         self.block = block
         self.domain = e.domain
@@ -39,7 +35,6 @@ class Kernel:
         self.sinks = sinks
         self.integer = e.integer
         self.computed = e.computed | {v.facts.get("owner") for v in sinks}
-        self.functions = list(e.functions.values())
 
 
 class Choices:
@@ -258,36 +253,27 @@ class RowKernels:
         self.large = [s for s, large in zip(sinks, is_large) if large]
         self.small = [s for s, large in zip(sinks, is_large) if not large]
 
-    def _begin(self, repeated=()):
+    def _begin(self):
         e = Emitter(self.domain, lambda x: x not in self.sinks and self.in_memory(x), "o", "r",
-                    self.integer, repeated)  # fmt: skip
+                    self.integer)  # fmt: skip
         e.rows = bare(e.size(self.domain.rows()))
         e.length = bare(e.size(self.domain.row_length()))
         e.keeps_windows = not self.large
         self.strategy.begin(e)
         return e
 
-    def _kernel(self, e, sinks, rows, per_block=1, work=""):
+    def _kernel(self, e, sinks, rows, per_block=1):
         text = function(e.parameters, sinks, e.lines(), self.integer)
         division, grid = self.strategy.division, (rows, per_block)
         team, passes = self.strategy.team, text.count("for (")
-        return Kernel("rows", division, text, grid, self.strategy.block, e, sinks, team, passes,
-                      work)  # fmt: skip
+        return Kernel("rows", division, text, grid, self.strategy.block, e, sinks, team, passes)
 
     def whole(self, stages):
-        e = written_out = self._passes(stages)
-        repeated = e.repetitions.worth_a_function()
-        if repeated:
-            e = self._passes(stages, repeated)
-        return self._kernel(e, self.sinks, self.domain.rows(), self.strategy.rows_per_block,
-                            "\n".join(written_out.lines()))  # fmt: skip
-
-    def _passes(self, stages, repeated=()):
-        e = self._begin(repeated)
+        e = self._begin()
         for stage in stages:
             self._pass(e, stage)
         self._write(e, self.small, self.large)
-        return e
+        return self._kernel(e, self.sinks, self.domain.rows(), self.strategy.rows_per_block)
 
     def in_parts(self, stages):
         strategy = self.strategy

@@ -26,8 +26,6 @@ class Writer:
 
     def __init__(self):
         self.scopes = [Scope()]
-        self.aside = []  # scopes that are open around a function that is being written
-        self.loops = 0  # outermost ones so far
 
     def emit(self, line):
         self._emit_at(len(self.scopes) - 1, line)
@@ -46,9 +44,9 @@ class Writer:
         for scope in within:
             scope.begin += len(lines)
 
-    def fresh(self, stem, of=None, scopes=None):
+    def fresh(self, stem, of=None):
         """Returns a name that is free in all open scopes. of: what it belongs to, by name."""
-        taken = {name for scope in scopes or self.scopes for name in scope.names}
+        taken = {name for scope in self.scopes for name in scope.names}
         number = 1
         if of is None or not of.isidentifier():
             while f"{stem}{number}" in taken:
@@ -61,7 +59,6 @@ class Writer:
         return name
 
     def open(self, header):
-        self.loops += len(self.scopes) == 1
         lines = self.scopes[-1].lines
         has_pragma = bool(lines) and lines[-1].startswith("#pragma")
         lines.append(header + " {")
@@ -96,26 +93,6 @@ class Writer:
 
     def declare(self, ctype, text, stem, of=None):
         depth = self._depth_of(text)
-        is_inside = depth + 1 == len(self.scopes)
-        name = self.fresh(stem, of, None if is_inside else [*self.scopes, *self.aside])
+        name = self.fresh(stem, of)
         self._emit_at(depth, f"const {ctype} {name} = {bare(text)};")
-        return name
-
-    def lines_in_loops(self):
-        return sum(len(scope.lines) for scope in self.scopes[1:])
-
-    def define(self, integer, variable, make, of):
-        """Defines a function of a variable in front of the outermost loop that is open, and returns
-        its name. make: a function that writes the body and returns the result."""
-        whole, loop, *inner = self.scopes
-        body = Scope(loop.begin, [variable])
-        around = [loop, *inner]
-        self.scopes, self.aside = [whole, body], [*self.aside, *around]
-        text = make()
-        self.scopes, self.aside = [whole, *around], self.aside[: -len(around)]
-        loop.begin = body.begin
-        name = self.fresh("row", of)
-        whole.names.add(name)
-        lines = [*("  " + line for line in body.lines), f"  return {text};", "};"]
-        self._insert(0, [f"const auto {name} = [&]({integer} {variable}) {{", *lines])
         return name
