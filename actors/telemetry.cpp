@@ -64,7 +64,7 @@ void telemetry_state::keep(const actor_status_record& status) {
   const std::string name(view(status->getName()));
   if (const auto last = snapshot.actors.find(name); last != snapshot.actors.end()) {
     if (status->getStartedUs() != last->second->getStartedUs()) {
-      ++snapshot.restarts[name];
+      if (stopped.erase(name) == 0) ++snapshot.restarts[name];
       snapshot.earlier[name].busy_seconds += last->second->getBusySeconds();
       snapshot.earlier[name].alive_seconds += last->second->getAliveSeconds();
     }
@@ -145,8 +145,11 @@ telemetry_actor::behavior_type telemetry_behavior(
     std::erase_if(ended.watched,
                   [&](const caf::actor& one) { return one.address() == down.source; });
     // Its counts stay in the status, and it does nothing more.
-    if (const auto name = ended.names.extract(down.source); !name.empty())
-      ended.snapshot.rates[name.mapped()] = 0;
+    const auto name = ended.names.extract(down.source);
+    if (name.empty()) return;
+    ended.snapshot.rates[name.mapped()] = 0;
+    if (!down.reason || down.reason == caf::exit_reason::user_shutdown)
+      ended.stopped.insert(name.mapped());
   });
   self->send(self, tick_atom_v);
   return {

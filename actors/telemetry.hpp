@@ -61,6 +61,7 @@ struct telemetry_state {
   std::vector<caf::actor> watched;
   std::set<caf::actor_addr> asked;               // those of them that have not answered yet
   std::map<caf::actor_addr, std::string> names;  // of the watched actors that have reported
+  std::set<std::string> stopped;                 // names of actors that did not fail, but ended
   node_snapshot snapshot;
   std::map<std::string, node_report> joined;  // by node
   std::chrono::milliseconds pause{};          // until the next round

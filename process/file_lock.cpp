@@ -3,9 +3,15 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -14,6 +20,7 @@ namespace {
 
 constexpr mode_t readable_by_all = 0644;
 constexpr std::chrono::milliseconds retry_pause{10};
+constexpr std::size_t max_command = 80;  // characters of a process's command that are shown
 
 [[noreturn]] void refuse(const std::filesystem::path& file) {
   throw std::runtime_error(file.string() + ": cannot be locked (" + std::strerror(errno) + ")");
@@ -47,6 +54,20 @@ unique_fd open_lock(const std::filesystem::path& file) {
   return opened;
 }
 
+// Returns the words of a process's command, without the folder of its program; "?" for control
+// characters and bytes that are not ASCII. Empty if the process is gone or is another user's.
+std::string command_of(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/cmdline");
+  std::string program;
+  std::getline(in, program, '\0');
+  std::string command = std::filesystem::path(program).filename();
+  for (std::string word; std::getline(in, word, '\0');) command += " " + word;
+  if (command.size() > max_command) command = command.substr(0, max_command) + "...";
+  std::replace_if(
+      command.begin(), command.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return command;
+}
+
 }  // namespace
 
 unique_fd try_lock_file(const std::filesystem::path& file, std::chrono::milliseconds patience) {
@@ -74,6 +95,26 @@ unique_fd lock_file(const std::filesystem::path& file) {
     if (errno != EINTR) refuse(file);
   }
   return lock;
+}
+
+// A line of /proc/locks (proc(5)) reads "1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF".
+std::string describe_holder(const std::filesystem::path& file) {
+  struct stat found {};
+  if (stat(file.c_str(), &found) != 0) return "";
+  std::array<char, 64> place{};
+  std::snprintf(place.data(), place.size(), "%02x:%02x:%lu", major(found.st_dev),
+                minor(found.st_dev), static_cast<unsigned long>(found.st_ino));
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    std::istringstream words(line);
+    std::string number, kind, mode, access, where;
+    pid_t process = 0;
+    words >> number >> kind >> mode >> access >> process >> where;  // "->" before who waits
+    if (!words || kind != "FLOCK" || where != place.data() || process <= 0) continue;
+    const std::string command = command_of(process);
+    return "process " + std::to_string(process) + (command.empty() ? "" : " (" + command + ")");
+  }
+  return "";
 }
 
 }  // namespace hone

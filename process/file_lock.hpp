@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <string>
 
 #include "process/unique_fd.hpp"
 
@@ -21,5 +22,8 @@ unique_fd try_lock_file(const std::filesystem::path& file,
 bool is_locked(const std::filesystem::path& file);
 // Waits until nobody holds the lock, and returns it.
 unique_fd lock_file(const std::filesystem::path& file);
+// Returns the process that took the lock, as "process 1234 (hone run a.toml)"; empty if nobody
+// holds it or the kernel does not say (a process of another container).
+std::string describe_holder(const std::filesystem::path& file);
 
 }  // namespace hone

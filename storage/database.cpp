@@ -33,6 +33,17 @@ constexpr std::size_t id_bytes = 16;
 // Number of snapshots in a row that a reader finds out of date before it gives up.
 constexpr int max_snapshots = 20;
 
+// Throws pool_error about an operation of RocksDB that failed. done: "opened", "written".
+[[noreturn]] void fail(const std::filesystem::path& folder, const std::string& done,
+                       const rocksdb::Status& status) {
+  const std::string begin = folder.string() + ": cannot be " + done + ": ";
+  if (status.IsNoSpace()) throw pool_error(begin + "the disk is full (" + status.ToString() + ")");
+  if (status.IsCorruption())
+    throw pool_error(begin + "a file is damaged (" + status.ToString() +
+                     "); restore the folder from a copy, or begin the run anew");
+  throw pool_error(begin + status.ToString());
+}
+
 // True if a file of a reader's snapshot no longer exists. A live writer's compactions delete such
 // files, and RocksDB opens some of them only when they are read.
 bool is_file_gone(const rocksdb::Status& status) {
@@ -199,9 +210,9 @@ void database::open() const {
     const bool is_locked = how_ == mode::create_or_open && status.IsIOError() &&
                            (text.find("While lock file") != std::string::npos ||
                             text.find("lock hold by") != std::string::npos);
-    throw pool_error(folder_.string() +
-                     (is_locked ? ": in use by another process (" : ": cannot be opened (") + text +
-                     ")");
+    if (is_locked)
+      throw pool_error(folder_.string() + ": in use by another process (" + text + ")");
+    fail(folder_, "opened", status);
   }
   state_->db.reset(opened);
   for (std::size_t i = 0; i < handles.size(); ++i) state_->families[present[i]] = handles[i];
@@ -238,8 +249,7 @@ std::optional<std::vector<char>> database::get_bytes(family where, std::string_v
     status = state_->db->Get({}, state_->handle(where), slice(key), &value);
   }
   if (status.IsNotFound()) return std::nullopt;
-  if (!status.ok())
-    throw pool_error(folder_.string() + ": cannot be read (" + status.ToString() + ")");
+  if (!status.ok()) fail(folder_, "read", status);
   return std::vector<char>(value.data(), value.data() + value.size());
 }
 
@@ -276,8 +286,7 @@ void database::sync_log() {
     throw pool_error(folder_.string() + ": cannot be synced, since a write has failed");
   const rocksdb::Status status = state_->db->SyncWAL();
   state_->has_failed_write = !status.ok();
-  if (!status.ok())
-    throw pool_error(folder_.string() + ": cannot be synced (" + status.ToString() + ")");
+  if (!status.ok()) fail(folder_, "synced", status);
   state_->has_unsynced = false;
 }
 
@@ -309,8 +318,7 @@ bool database::write(bool is_synced) {
   options.sync = is_synced;
   const rocksdb::Status status = state_->db->Write(options, &batch);
   state_->has_failed_write = !status.ok();
-  if (!status.ok())
-    throw pool_error(folder_.string() + ": cannot be written (" + status.ToString() + ")");
+  if (!status.ok()) fail(folder_, "written", status);
   state_->has_unsynced = !is_synced;
   for (auto& entries : state_->uncommitted) entries.clear();
   return true;
@@ -342,7 +350,7 @@ void database::walk(family where, std::string_view prefix, std::string begin, Vi
     }
     if (it->status().ok()) return;
     if (how_ != mode::read_only || !is_file_gone(it->status()) || attempt == max_snapshots)
-      throw pool_error(folder_.string() + ": cannot be read (" + it->status().ToString() + ")");
+      fail(folder_, "read", it->status());
     if (walked == state_) open();
   }
 }
@@ -371,8 +379,7 @@ void database::compact() {
     options.blob_garbage_collection_age_cutoff = 1.0;
     const rocksdb::Status status =
         state_->db->CompactRange(options, state_->families[i], nullptr, nullptr);
-    if (!status.ok())
-      throw pool_error(folder_.string() + ": cannot be compacted (" + status.ToString() + ")");
+    if (!status.ok()) fail(folder_, "compacted", status);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -59,6 +60,19 @@ std::vector<reserved_core> lock_free_cores() {
   return cores;
 }
 
+// Returns ": process 1 (hone run a.toml), process 2 (...)", the holders of cores that this process
+// may use; empty if none is known.
+std::string holders_of_cores() {
+  std::set<std::string> holders;
+  for (const int core : allowed_cores()) {
+    if (std::string holder = describe_holder(core_lock(core)); !holder.empty())
+      holders.insert(std::move(holder));
+  }
+  std::string all;
+  for (const std::string& holder : holders) all += (all.empty() ? ": " : ", ") + holder;
+  return all;
+}
+
 std::vector<int> numbers_of(const std::vector<reserved_core>& cores) {
   std::vector<int> numbers;
   for (const reserved_core& core : cores) numbers.push_back(core.number);
@@ -104,11 +118,13 @@ std::vector<reserved_core> reserve_cores(std::size_t devices, bool share_cores) 
     return std::vector<reserved_core>(devices);
   }
   if (devices >= cores.size()) {
+    const std::size_t taken = allowed - cores.size();
+    cores.clear();
     const std::string problem =
         std::to_string(devices) + (devices == 1 ? " CPU device needs " : " CPU devices need ") +
         std::to_string(devices + 1) + " processor cores; this process may use " +
         std::to_string(allowed) + ", of which other processes of Hone have reserved " +
-        std::to_string(allowed - cores.size()) +
+        std::to_string(taken) + holders_of_cores() +
         " (where times need not be trustworthy, commands share cores with --share-cores, and a run "
         "with node.share_cores = true)";
     if (devices >= allowed) throw std::runtime_error(problem);
@@ -146,10 +162,13 @@ std::map<std::string, early_lock> reserve_gpus(const std::map<std::string, std::
   std::map<std::string, early_lock> locks;
   for (const auto& [uuid, name] : names) {
     unique_fd lock = lock_gpu(uuid);
-    if (!lock)
+    if (!lock) {
+      const std::string holder = describe_holder(lock_path(uuid));
       throw hardware_taken(name + " (" + uuid +
-                           "): another process of Hone judges on this GPU (where times need not be "
-                           "trustworthy, --share-cores or node.share_cores = true shares it)");
+                           "): " + (holder.empty() ? "another process of Hone" : holder) +
+                           " judges on this GPU (where times need not be trustworthy, "
+                           "--share-cores or node.share_cores = true shares it)");
+    }
     locks[uuid] = std::make_shared<unique_fd>(std::move(lock));
   }
   return locks;

@@ -31,6 +31,7 @@ struct found_variant {
   std::vector<std::string> notes;     // for the head of the file
   std::vector<std::string> ok;        // what was found where it is ok, in words
   std::vector<std::string> problems;  // the same where it is not
+  std::vector<std::string> slower{};  // types of device where it is ok and slower than the original
 };
 
 void describe_evaluation(const schema::Evaluation::Reader& e, found_variant& found) {
@@ -46,6 +47,7 @@ void describe_evaluation(const schema::Evaluation::Reader& e, found_variant& fou
                                    : std::string("correct, not timed,")) +
                      " on " + type);
   found.notes.push_back("Judged " + found.ok.back() + ".");
+  if (has_score(e) && e.getScore() < 1) found.slower.push_back(type);
   if (type.starts_with("cpu"))
     found.notes.push_back("That is a processor core; on a GPU the speed-up is another.");
 }
@@ -124,6 +126,8 @@ int export_variant(const export_options& options) {
   for (const std::string& problem : found.problems)
     std::cerr << "hone: this variant was judged " << problem
               << "; there, the file runs the original where results differ\n";
+  for (const std::string& type : found.slower)
+    std::cerr << "hone: warning: on " << type << " this variant is slower than the original\n";
   const std::string file =
       hone::export_variant(options.form, found.of, found.document, found.notes);
   if (options.file == "-") {

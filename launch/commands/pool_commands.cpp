@@ -141,7 +141,8 @@ struct listed {
   std::string task;
   evaluation_key key;
   Outcome outcome = Outcome::OK;
-  double speedup = 0;  // 0: none
+  double speedup = 0;   // 0: none
+  double deciding = 0;  // what `hone pool top` sorts by
   std::size_t measurements = 0;
   std::uint64_t closed_ms = 0;
 };
@@ -155,13 +156,14 @@ int list(const pool_arguments& a) {
   pool.each_known_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
     std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (!is_wanted(a, task, *e) || e->getClosedMs() < begin) return;
-    rows.push_back({std::move(task), key, e->getOutcome(), headline_of(*e).speedup,
+    const headline score = headline_of(*e);
+    rows.push_back({std::move(task), key, e->getOutcome(), score.speedup, score.deciding(),
                     e->getMeasurements().size(), e->getClosedMs()});
   });
   if (rows.empty()) check_device_type(pool, a.device_type);
   std::sort(rows.begin(), rows.end(), [](const listed& x, const listed& y) {
-    return std::tie(x.task, x.key.device_type, y.speedup, x.outcome, x.key.variant) <
-           std::tie(y.task, y.key.device_type, x.speedup, y.outcome, y.key.variant);
+    return std::tie(x.task, x.key.device_type, y.deciding, x.outcome, x.key.variant) <
+           std::tie(y.task, y.key.device_type, x.deciding, y.outcome, y.key.variant);
   });
   const std::size_t found = rows.size();
   if (a.limit > 0) rows.resize(std::min(a.limit, found));

@@ -30,7 +30,7 @@
 #include "launch/system.hpp"
 #include "messages/clock.hpp"
 #include "network/thread_priority.hpp"
-#include "policy/endpoint/endpoint_sampler.hpp"
+#include "policy/endpoint/endpoint_check.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/training/checkpoint.hpp"

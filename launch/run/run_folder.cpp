@@ -52,11 +52,12 @@ run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(p
                              ": the directory of the run cannot be made: " + problem.message());
   // `hone status` may look at the lock at this moment.
   lock_ = try_lock_file(lock_of(path), std::chrono::milliseconds(500));
-  if (!lock_)
-    throw std::runtime_error(
-        path.string() +
-        ": another process runs in this directory (hone status --dir shows it); name another "
-        "directory with --dir");
+  if (!lock_) {
+    const std::string holder = describe_holder(lock_of(path));
+    throw std::runtime_error(path.string() + ": another process runs in this directory" +
+                             (holder.empty() ? "" : ", " + holder) +
+                             " (hone status --dir shows it); name another directory with --dir");
+  }
   if (exists && !resume)
     throw std::runtime_error(
         path.string() +

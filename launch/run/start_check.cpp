@@ -20,7 +20,7 @@
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
-#include "policy/endpoint/endpoint_sampler.hpp"
+#include "policy/endpoint/endpoint_check.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/training/trainer.hpp"
@@ -115,7 +115,7 @@ class start_check {
     doing_ = "judging documents";
     open_devices(tasks ? &*tasks : nullptr, chosen);
     if (c_.policy.kind == "endpoint") check_endpoints();
-    if (c_.policy.kind == "model") {
+    if (c_.policy.kind == "model" && attempt([&] { return require_policy(c_), true; })) {
       if (const auto chat = attempt([&] { return find_chat_format(c_); })) c_.policy.chat = *chat;
       if (const auto said = attempt([&] { return describe_dtype(c_); }); said && !said->empty())
         found_.notes.push_back(*said);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launch/serve/answers.hpp"
+#include "launch/serve/judge_request.hpp"
 #include "messages/ids.hpp"
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
@@ -64,7 +65,7 @@ void kernrl_episode::reset(const json& data, const http_server::message_reply& r
                                  : "";
   const found_task found = of_.find(wanted);
   if (found == nullptr)
-    return reply(error_message("there is no task '" + wanted + "'", "VALIDATION_ERROR"));
+    return reply(error_message(no_such_task(wanted).what(), "VALIDATION_ERROR"));
   const std::lock_guard hold(lock_);
   task_ = found;
   id_ = to_string(random_id<draw_id>());

@@ -1,22 +1,18 @@
 #include "policy/endpoint/endpoint_sampler.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "messages/plain_text.hpp"
-#include "policy/endpoint/completion_protocol.hpp"
-#include "policy/endpoint/http_client.hpp"
+#include "policy/endpoint/endpoint_check.hpp"
+#include "policy/endpoint/endpoint_request.hpp"
 #include "policy/files.hpp"
 
 namespace hone {
@@ -24,15 +20,12 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::size_t max_answer_bytes = 8U << 20U;
 constexpr double max_pause_s = 60;
 constexpr double max_asked_pause_s = 3600;
 constexpr std::chrono::minutes report_interval{1};  // of failures for the same reason
 constexpr std::chrono::minutes busy_limit{30};      // of a server that asks for pauses
 constexpr int max_tries = 10;                       // of one sample
 constexpr double priced_tokens = 1e6;
-constexpr double max_check_s = 60;
-constexpr std::int64_t tokens_of_check = 16;
 constexpr std::chrono::milliseconds step_wait{100};
 
 steady::duration seconds(double s) {
@@ -65,38 +58,6 @@ struct endpoint {
   std::int64_t failures = 0;  // in a row
   endpoint_usage usage{};
 };
-
-std::string without_key(std::string text, const std::string& key) {
-  for (std::size_t at = 0; !key.empty() && (at = text.find(key, at)) != std::string::npos; at += 3)
-    text.replace(at, key.size(), "***");
-  return text;
-}
-
-// The result of a request.
-struct outcome {
-  std::variant<completion_answer, completion_failure> read;
-  std::optional<double> asked_pause_s;
-};
-
-// Sends a request and reads the answer. A server may repeat the key, which must not reach a
-// message.
-outcome ask(const endpoint_options& options, const std::string& key, http_client& client,
-            const completion_request& what) {
-  http_reply reply;
-  try {
-    reply = client.post(request_url(options), key, request_body(options, what), options.timeout_s,
-                        max_answer_bytes);
-  } catch (const std::exception& e) {
-    reply.problem = e.what();
-  }
-  if (!reply.problem.empty()) {
-    return {completion_failure{"does not answer: " + plain_text(reply.problem),
-                               reply.is_away ? failure_kind::away : failure_kind::passing},
-            {}};
-  }
-  return {read_answer(reply.status, without_key(reply.body, key), what.prompt.size()),
-          reply.retry_after_s};
-}
 
 class endpoint_sampler final : public completion_sampler {
  public:
@@ -202,13 +163,13 @@ class endpoint_sampler final : public completion_sampler {
   // The work of one connection.
   void serve(endpoint& at, http_client& client) {
     while (auto wanted = take(at)) {
-      outcome found = ask(at.options, at.key, client, wanted->request);
+      endpoint_reply found = request_completion(at.options, at.key, client, wanted->request);
       if (stops_) return;
       settle(at, std::move(*wanted), std::move(found));
     }
   }
 
-  void settle(endpoint& at, wanted_sample wanted, outcome found) {
+  void settle(endpoint& at, wanted_sample wanted, endpoint_reply found) {
     const std::lock_guard hold(lock_);
     --under_way_;
     ++at.usage.requests;
@@ -340,54 +301,6 @@ class endpoint_sampler final : public completion_sampler {
 };
 
 }  // namespace
-
-std::map<std::string, std::string> read_endpoint_keys(
-    const std::map<std::string, endpoint_options>& endpoints) {
-  std::map<std::string, std::string> keys;
-  for (const auto& [name, options] : endpoints) {
-    const auto refuse = [&name = name](const std::string& key, const std::string& problem) {
-      throw policy_error("endpoint." + name + "." + key + ": " + problem);
-    };
-    const auto url = parse_url(options.url);
-    if (!url || (url->scheme != "http" && url->scheme != "https"))
-      refuse("url", "is '" + options.url + "', expected http://... or https://...");
-    if (url->has_user) refuse("url", "holds a user or a password; use key");
-    if (options.model.empty()) refuse("model", "is missing");
-    if (options.api != "chat" && options.api != "completions")
-      refuse("api", "is '" + options.api + "', expected chat or completions");
-    try {
-      request_body(options, {});
-    } catch (const policy_error& e) {
-      refuse("extra", e.what());
-    }
-    std::string& key = keys[name];
-    if (options.key.empty()) continue;
-    const char* const value = std::getenv(options.key.c_str());
-    if (value == nullptr || *value == '\0')
-      refuse("key", "the environment variable " + options.key + " is not set");
-    if (url->scheme == "http" && !url->is_this_machine())
-      refuse("key", "would travel to " + url->host + " in plain HTTP; use https");
-    key = value;
-  }
-  if (keys.empty())
-    throw policy_error("policy.kind is 'endpoint', and no [endpoint.NAME] is there");
-  return keys;
-}
-
-std::string check_endpoint(const std::string& name, endpoint_options options,
-                           const std::string& key) {
-  const std::atomic<bool> never = false;
-  http_client client(never);
-  options.timeout_s = std::min(options.timeout_s, max_check_s);
-  const auto begin = steady::now();
-  const outcome found = ask(options, key, client, {"Say hello.", tokens_of_check, 1, 1});
-  if (const auto* failure = std::get_if<completion_failure>(&found.read))
-    throw policy_error("endpoint." + name + ": " + options.url + " " + failure->why);
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), ": answers in %.1f s",
-                std::chrono::duration<double>(steady::now() - begin).count());
-  return "endpoint " + name + text.data();
-}
 
 std::unique_ptr<completion_sampler> make_endpoint_sampler(
     const std::map<std::string, endpoint_options>& endpoints, const generation_options& generation,

@@ -10,18 +10,6 @@
 
 namespace hone {
 
-// Reads the keys of all endpoints from the environment and checks the options. Returns the keys by
-// the endpoints' names. Throws policy_error that names the endpoint and the setting: for a variable
-// that is not set, for a key that would travel to another machine in plain HTTP, and for an URL or
-// an invalid `extra`.
-std::map<std::string, std::string> read_endpoint_keys(
-    const std::map<std::string, endpoint_options>& endpoints);
-
-// Asks an endpoint for a completion of a few tokens. Returns how long it takes, in words. Throws
-// policy_error with the reason if there is no completion.
-std::string check_endpoint(const std::string& name, endpoint_options options,
-                           const std::string& key);
-
 // Makes a sampler whose completions are written by servers, one request each. They have texts and
 // no tokens, so that nothing trains on them. Every endpoint takes the next sample that waits as
 // soon as it has a free connection and its limit of requests allows it.

@@ -154,6 +154,26 @@ TEST_F(Telemetry, AnActorWithAnEarliersNameIsARestart) {
   EXPECT_EQ(lowest_rate_, 0) << "fewer items than before are no rate";
 }
 
+TEST_F(Telemetry, AnActorThatWasStoppedAndStartedAgainIsNoRestart) {
+  start();
+  says_->become({.started_us = 1, .processed = 9, .alive_seconds = 10, .busy_seconds = 4});
+  const caf::actor first = watch_speaker(says_);
+  ASSERT_TRUE(eventually([&] { return shows("compiler 0"); }));
+  caf::anon_send_exit(first, caf::exit_reason::user_shutdown);  // as `hone scale` does
+  me_->wait_for(first);
+  const auto later = std::make_shared<said>();
+  later->become({.started_us = 2, .processed = 1, .alive_seconds = 100, .busy_seconds = 0.5});
+  const caf::actor second = watch_speaker(later);
+  ASSERT_TRUE(eventually([&] { return shown().earlier.contains("compiler 0"); }));
+  EXPECT_EQ(shown().restarts.count("compiler 0"), 0U);
+  caf::anon_send_exit(second, caf::exit_reason::kill);
+  me_->wait_for(second);
+  const auto last = std::make_shared<said>();
+  last->become({.started_us = 3, .processed = 1, .alive_seconds = 1, .busy_seconds = 0.5});
+  watch_speaker(last);
+  EXPECT_TRUE(eventually([&] { return shown().restarts.contains("compiler 0"); }));
+}
+
 TEST_F(Telemetry, AnActorThatHasEndedHasNoRate) {
   start();
   says_->become({.processed = 100, .alive_seconds = 10});

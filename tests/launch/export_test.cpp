@@ -194,6 +194,10 @@ TEST_F(Export, WritesOnlyWhatIsKnownToBeCorrect) {
   EXPECT_EQ(ok.code, 0) << ok.err;
   EXPECT_THAT(ok.out, HasSubstr("times as fast as the original on cpu-"));
   EXPECT_THAT(read_file(path("x.py")).substr(0, 400), HasSubstr("times as fast as the original"));
+  const auto slow =
+      judged(softmax("torch.softmax(x * 0.125 + 0.0 * torch.sin(torch.cos(x)), dim=1)"), "softmax");
+  EXPECT_EQ(slow.code, 0) << slow.err;
+  EXPECT_THAT(slow.err, HasSubstr("this variant is slower than the original"));
   EXPECT_EQ(export_document(softmax("torch.softmax(x, dim=1)"), "softmax", path("y.py")).code, 0);
   EXPECT_THAT(read_file(path("y.py")).substr(0, 400), HasSubstr("exported with --unverified"));
 }

@@ -171,7 +171,7 @@ TEST_F(RunStart, IsNotStartedTwiceInOneDirectory) {
   ASSERT_TRUE(wait_for_versions(1));
   const auto second = run({"--resume"});
   EXPECT_EQ(second.code, 2);
-  EXPECT_THAT(second.err, HasSubstr("another process"));
+  EXPECT_THAT(second.err, HasSubstr("another process runs in this directory, process "));
 }
 
 TEST_F(RunStart, DoesNotOverwriteAFinishedRun) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "tests/support/temporary_folder.hpp"
 
@@ -71,6 +72,21 @@ TEST(FileLock, TellsWhetherItIsHeldWithoutKeepingOthersOut) {
   for (int i = 0; i < 100; ++i)
     EXPECT_TRUE(try_lock_file(folder / "lock", std::chrono::milliseconds(500)));
   ends = true;
+}
+
+TEST(FileLock, NamesItsHolder) {
+  const temporary_folder folder;
+  EXPECT_EQ(describe_holder(folder / "lock"), "") << "there is no such file";
+  unique_fd held = try_lock_file(folder / "lock");
+  EXPECT_TRUE(describe_holder(folder / "lock")
+                  .starts_with("process " + std::to_string(getpid()) + " (process_test"))
+      << describe_holder(folder / "lock");
+  auto waits = std::async(std::launch::async, [&] { return lock_file(folder / "lock"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  held.reset();
+  held = waits.get();
+  held.reset();
+  EXPECT_EQ(describe_holder(folder / "lock"), "");
 }
 
 TEST(FileLock, ThrowsIfThereIsNoSuchFolder) {

@@ -1,4 +1,5 @@
 #include "policy/endpoint/endpoint_sampler.hpp"
+#include "policy/endpoint/endpoint_check.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -366,6 +367,22 @@ TEST_F(EndpointSampler, ItsServerIsCheckedWithOneRequest) {
   }
   server.stop();
   EXPECT_THROW(check_endpoint("a", at(server.url()), "right"), policy_error);
+}
+
+TEST_F(EndpointSampler, ACheckTriesAgainAndReportsAPauseThatAServerAsksFor) {
+  std::atomic<int> failures = 2;
+  std::string head = "Retry-After: 0\r\n";
+  fake_http_server server([&](const std::string&) {
+    return failures-- > 0 ? fake_http_server::reply(429, R"({"error":"busy"})", head)
+                          : chat("hello");
+  });
+  EXPECT_THAT(check_endpoint("a", at(server.url()), ""), HasSubstr("answers in"));
+  EXPECT_EQ(server.requests(), 3);
+  failures = 100;
+  head = "Retry-After: 600\r\n";
+  EXPECT_THAT(check_endpoint("a", at(server.url()), ""),
+              AllOf(HasSubstr("status 429: busy"), HasSubstr("asks for a pause of 600 s")));
+  EXPECT_EQ(server.requests(), 4) << "it does not wait for so long";
 }
 
 TEST_F(EndpointSampler, AnswersUnderWayCountWhenTheBudgetIsSpent) {
