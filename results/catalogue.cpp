@@ -41,6 +41,7 @@ class first_writings {
     catalogue::origin from = catalogue::origin::unknown;
     bool is_copy = false;
   };
+  std::size_t variants() const { return variants_.size(); }
   writing of(const variant_id& id) const {
     const std::uint32_t index = index_of(variants_, id);
     return index == compact_groups::no_variant ? writing() : known_[index];
@@ -60,6 +61,7 @@ class catalogue_reader {
   }
 
   catalogue read(const first_writings& first) {
+    found_.rows.reserve(first.variants());
     counting_evaluations counting;
     pool_.each_evaluation_of_any_scope(
         [&](const evaluation_key& key, const record<schema::Evaluation>& e) {

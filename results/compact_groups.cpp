@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "messages/shown_variants.hpp"
 
@@ -10,11 +11,15 @@ namespace {
 
 static_assert(sizeof(compact_groups::rollout) == 4);
 
+// Most groups have fewer rollouts. Memory that is reserved and not used takes no room.
+constexpr std::size_t usual_rollouts = 64;
+
 class groups_reader {
  public:
   explicit groups_reader(const pool_inspector& pool) : pool_(&pool) {}
 
   compact_groups read() {
+    reserve();
     pool_->db().scan_keys(family::variants, "", [&](std::string_view key) {
       found_.variants.push_back(id_from_key<variant_id>(key));
       return true;
@@ -27,13 +32,29 @@ class groups_reader {
           return true;
         });
     read_states();
-    // Groups of one millisecond stay in the order of their ids.
-    std::stable_sort(found_.groups.begin(), found_.groups.end(),
-                     [](const auto& a, const auto& b) { return a.finished_ms < b.finished_ms; });
+    // Groups of one millisecond stay in the order of their ids, as their rollouts are.
+    std::sort(found_.groups.begin(), found_.groups.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.finished_ms, a.first_rollout) < std::tie(b.finished_ms, b.first_rollout);
+    });
     return std::move(found_);
   }
 
  private:
+  // Lists of millions that grow would take twice the memory for a moment.
+  void reserve() {
+    const std::size_t groups = count(family::groups);
+    found_.variants.reserve(count(family::variants));
+    found_.groups.reserve(groups);
+    found_.rollouts.reserve(groups * usual_rollouts);
+    ids_.reserve(groups);
+  }
+
+  std::size_t count(family which) const {
+    std::size_t entries = 0;
+    pool_->db().scan_keys(which, "", [&](std::string_view) { return ++entries > 0; });
+    return entries;
+  }
+
   compact_group compact(const schema::RolloutGroup::Reader& g) {
     const auto draw = g.getDraw();
     compact_group made;

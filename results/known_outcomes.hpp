@@ -23,7 +23,7 @@ struct known_outcome {
 // These outcomes by variant.
 class known_outcomes {
  public:
-  explicit known_outcomes(std::size_t variants) : begins_(variants + 1) {}
+  explicit known_outcomes(std::size_t variants) : begins_(variants + 1) { all_.reserve(variants); }
 
   // Evaluations come in the order of their variants.
   void add(const known_outcome& one) {

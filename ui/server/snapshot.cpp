@@ -1,5 +1,8 @@
 #include "ui/server/snapshot.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -18,6 +21,7 @@ using std::chrono::steady_clock;
 
 constexpr auto pause_between_looks = std::chrono::milliseconds(500);
 constexpr int share_of_time = 10;  // one part of so many
+constexpr int lowest_priority = 19;
 
 // Returns a text that changes whenever a writer has written to the pool: the sizes and times of its
 // logs and of the list of its files.
@@ -112,6 +116,8 @@ snapshot_keeper::run_state snapshot_keeper::state() const {
 }
 
 void snapshot_keeper::work() {
+  // Pages can be a little late; a run on the same cores should not be.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), lowest_priority);
   std::string stamp;
   auto pause = steady_clock::duration(pause_between_looks);
   for (bool is_first = true;; is_first = false) {
