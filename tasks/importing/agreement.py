@@ -8,8 +8,6 @@ import itertools
 import math
 import re
 
-import torch
-from any_device import AnyDevice
 from compiled_reference import CompiledReference
 from cost import (
     CPU_ARENA_BYTES,
@@ -23,24 +21,17 @@ from cost import (
 )
 from free_sizes import sizes_not_free, tied
 from memory_contents import filled_memory, leave_numbers_in_memory
+from module_call import outputs_of
 from module_tensors import named_tensors
 from output_difference import difference
-from source_file import Failure, bytes_of, require_type, tensors_of
+from redraw_check import require_computed_from_parameters
+from source_file import Failure, bytes_of, require_type
 from task_result import has_result, require_finite
 from ties import TieWatch
 from trial_sizes import odd_sizes, reduced_sizes
 
 # PyTorch has an operator for a short type on GPUs, but not on this CPU.
 NOT_ON_CPUS = re.compile(r"not implemented for '(BFloat16|Half)'|could not create a primitive")
-KEEPS_STATE = (
-    "the module changes its own state when it is called; the reference computes its first call, "
-    "and variants leave the state as it is"
-)
-
-
-def same_numbers(a, b):
-    """Returns whether two tensors hold the same numbers, NaN counted as one."""
-    return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 class Check:
@@ -333,37 +324,7 @@ class Check:
 
     def run_module(self, tensors):
         """Returns the module's outputs for copies of inputs. Each call acts as the first one."""
-        im = self.importer
-        leaves, layout = torch.utils._pytree.tree_flatten(im.inputs)
-        queue = iter([t.clone() for t in tensors])
-        arguments = torch.utils._pytree.tree_unflatten(
-            [next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout
-        )
-        state = [(t, t.detach().clone()) for t in self.written_tensors()]
-        names = [
-            (holder, dict(holder))
-            for m in im.model.modules()
-            for holder in (m.__dict__, m._buffers)
-        ]
-        with (
-            im.source.doing("running the Model"),
-            torch.no_grad(),
-            torch.device("cpu"),
-            AnyDevice(),
-        ):
-            outputs = [t.clone() for t in tensors_of(im.model(*arguments))]
-        with torch.no_grad():
-            is_kept = all(same_numbers(tensor, value) for tensor, value in state)
-            for tensor, value in state:
-                tensor.copy_(value)
-        for holder, before in names:
-            if any(before.get(name) is not value for name, value in holder.items()):
-                holder.clear()
-                holder.update(before)
-                is_kept = False
-        if not is_kept and KEEPS_STATE not in im.notes:
-            im.notes.append(KEEPS_STATE)
-        return outputs
+        return outputs_of(self.importer, self.importer.model, tensors, self.written_tensors())
 
     def written_tensors(self):
         """Returns the tensors of the module that a call may write."""
@@ -384,6 +345,9 @@ class Check:
             lambda inputs, is_wide=False: self.compiled.call(inputs, is_wide, varied),
             im.notes,
         )
+        if im.is_real:
+            inputs = im.specification.draw_inputs(sizes)
+            require_computed_from_parameters(im, self.compiled, inputs)
         if self.is_file_finite:
             inputs = im.specification.draw_inputs(im.specification.timed)
             require_finite(self.compiled.call([im.as_checked(t) for t in inputs]))

@@ -16,7 +16,11 @@ NOT_FOLLOWED = (
     "operators that TorchScript has"
 )
 MAX_NUMBERS = 1 << 18  # of a tensor whose values are compared
-MAX_PLACES, MAX_RELATED = 512, 64  # of a dimension, each and in pairs
+MAX_PLACES, MAX_RELATED = 512, 256  # of a dimension, each and in pairs
+MAX_ROWS = 2048  # in which pairs of places are looked for
+MAX_OF_HALF = 1 << 14  # numbers of each draw's halves that are compared
+MAX_UNORDERED = 8  # numbers of rows that are compared in any order
+MIN_REPEATED = 0.01  # share of rows that repeat others
 MIN_ROWS = 64
 MIN_EQUAL_PAIRS = 12  # among a task's draws, which the file's have none of
 MAX_TAKEN = 1 << 12  # numbers of a tensor that are looked for in another one
@@ -42,7 +46,12 @@ def require_same_draws(inputs, samples, sizes, generator):
                 f"{spec['name']}: all its elements are one number, which the file draws anew in "
                 "each call and a task would not; draw it as an input of its shape"
             )
-        pairs[spec["name"]] = both_draws(spec["init"], made, spec["dtype"], sizes, generator)
+        drawn = both_draws(spec["init"], made, spec["dtype"], sizes, generator)
+        if spec["has_mean"] and made[0].is_floating_point():
+            drawn = [
+                standardized(x) for x in drawn
+            ]  # of which scale and mean differ from call to call
+        pairs[spec["name"]] = drawn
     for name, (file, task) in pairs.items():
         found = lost_in(file, task)
         if found is not None:
@@ -54,6 +63,13 @@ def require_same_draws(inputs, samples, sizes, generator):
                 f"{name} {found} {other} in the file, and a task would draw them independently; "
                 "compute one from the other in forward()"
             )
+
+
+def standardized(draws):
+    """Returns each draw with mean 0 and deviation 1."""
+    dims = list(range(1, draws.dim()))
+    centered = draws - draws.mean(dims, keepdim=True)
+    return centered / centered.square().mean(dims, keepdim=True).sqrt().clamp_min(1e-30)
 
 
 def lost_in_draws(init, tensor, samples, generator):
@@ -114,6 +130,8 @@ def lost_in(file, task):
         or diagonal_lost(file, task)
         or pairs_lost(file, task)
         or relations_lost(columns)
+        or repeats_lost(file, task)
+        or halves_lost(file, task)
     )
 
 
@@ -151,6 +169,9 @@ def values_lost(file, task, independent):
         return f"its values lie between {low:.6g} and {high:.6g}"
     if share_whole(file) > 0.999 and share_whole(task) < 0.5:
         return "its values are whole numbers"
+    found, drawn = (len(x.abs().unique()) / count for x in (file, task))
+    if independent == count and drawn > 0.95 and drawn - found > MIN_REPEATED + 8 / count:
+        return "its numbers occur more than once, signs left out"
     if drawn > 3 * known + 8 and count >= 10 * known:
         return f"its values are {known} different numbers"
     both = torch.cat([file, task]).unique()
@@ -210,11 +231,51 @@ def relations_lost(columns):
     for dim, ours, theirs, count in columns:
         if not 2 <= ours.size(1) <= MAX_RELATED or count < MIN_ROWS:
             continue
-        places = related_columns(ours, theirs, min(count, distinct_rows(theirs)))
+        ours, theirs = ours[:MAX_ROWS], theirs[:MAX_ROWS]
+        places = related_columns(ours, theirs, min(count, distinct_rows(theirs), len(ours)))
         if places is not None:
             which = f"places {places[0]} and {places[1]} of its dimension {dim}"
             return f"{which} depend on each other"
     return None
+
+
+def repeats_lost(file, task):
+    """Looks for rows that occur again in a draw, signs left out, more often than in a task's. Short
+    rows are compared in any order of their numbers, as those of edges in both directions."""
+    for dim in range(1, file.dim()):
+        if not MIN_ROWS <= file.numel() // file.size(dim):
+            continue
+        rows = [x.abs().movedim(dim, -1).flatten(1, -2) for x in (file, task)]
+        if rows[0].size(1) < 2:
+            continue
+        if 2 <= file.size(dim) <= MAX_UNORDERED:
+            rows = [x.sort(-1).values for x in rows]
+        found, drawn = (sum(distinct_rows(one) for one in x) for x in rows)
+        count = rows[0].size(0) * rows[0].size(1)
+        if drawn > 0.999 * count and found < (1 - MIN_REPEATED) * count - 1:
+            return f"rows along its dimension {dim - 1} occur more than once"
+        if found < 0.9 * drawn - 6 * count**0.5:
+            return f"rows along its dimension {dim - 1} occur more often than by chance"
+    return None
+
+
+def halves_lost(file, task):
+    """Looks for a dimension one half of which is made of the other."""
+    for dim in range(1, file.dim()):
+        half = file.size(dim) // 2
+        if 2 * half != file.size(dim):
+            continue
+        ours, theirs = ([some_of(part) for part in x.split(half, dim)] for x in (file, task))
+        found = relation_lost_by_place(ours, theirs) if ours[0].numel() >= MIN_ROWS else None
+        if found is not None:
+            return f"one half of its dimension {dim - 1} {found} the other"
+    return None
+
+
+def some_of(draws):
+    """Returns some numbers of each draw, as rows."""
+    rows = draws.flatten(1)
+    return rows[:, :: 1 + rows.size(1) // MAX_OF_HALF]
 
 
 def related_columns(file, task, count):

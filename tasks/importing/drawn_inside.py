@@ -5,7 +5,10 @@ result twice.
 """
 
 import ast
+import contextlib
 import inspect
+import sys
+from unittest import mock
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -18,6 +21,8 @@ DRAWS = {
     torch.rand_like: torch.rand,
 }
 NAMES = {function.__name__ for function in DRAWS}
+# Functions that are not called in forward().
+FACTORIES = {"__init__", "get_inputs", "get_init_inputs"}
 
 
 class Draws(TorchFunctionMode):
@@ -43,23 +48,50 @@ class Draws(TorchFunctionMode):
 
 
 def may_draw_inside(text):
-    """Returns True if a method other than __init__ names a function that draws."""
+    """Returns True if a function that forward() may call names a function that draws."""
     for part in ast.walk(ast.parse(text)):
-        if not isinstance(part, ast.ClassDef):
+        if not isinstance(part, ast.FunctionDef) or part.name in FACTORIES:
             continue
-        for method in part.body:
-            if isinstance(method, ast.FunctionDef) and method.name != "__init__":
-                names = {n.attr for n in ast.walk(method) if isinstance(n, ast.Attribute)}
-                if names & NAMES:
-                    return True
+        names = {n.attr for n in ast.walk(part) if isinstance(n, ast.Attribute)}
+        names |= {n.id for n in ast.walk(part) if isinstance(n, ast.Name)}
+        if names & NAMES:
+            return True
     return False
 
 
-def draws_of(model, inputs):
-    """Returns what forward() draws with these inputs, as Draws.noted."""
-    with Draws() as draws, torch.no_grad():
+def draws_of(model, inputs, path):
+    """Returns what forward() draws with these inputs, as Draws.noted, and the lines of the file
+    `path` in which it sets the state of a generator."""
+    with Draws() as draws, torch.no_grad(), noted_seeds(path) as lines:
         model(*inputs)
-    return draws.noted
+    return draws.noted, lines
+
+
+@contextlib.contextmanager
+def noted_seeds(path):
+    """Gives the list of the lines of a file that set or make a generator in its context."""
+    lines = []
+
+    def noting(function):
+        def noted(*args, **kwargs):
+            frame = sys._getframe(1)
+            while frame is not None and frame.f_code.co_filename != path:
+                frame = frame.f_back
+            lines.append(frame.f_lineno if frame is not None else 0)
+            return function(*args, **kwargs)
+
+        return noted
+
+    with contextlib.ExitStack() as stack:
+        for owner in (torch, torch.random, torch.cuda, torch.Generator):
+            for name in ("manual_seed", "manual_seed_all", "seed", "set_rng_state", "set_state"):
+                if hasattr(owner, name):
+                    function = noting(getattr(owner, name))
+                    stack.enter_context(mock.patch.object(owner, name, function))
+        stack.enter_context(
+            mock.patch.object(torch.Generator, "__new__", noting(torch.Generator.__new__))
+        )
+        yield lines
 
 
 def take_draws(model, inputs, draws):

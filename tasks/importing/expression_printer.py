@@ -107,7 +107,10 @@ class ExpressionPrinter:
         if is_identity(name, args, kwargs, schema):
             return literal(args[0], self.show)
         if torch.Tag.nondeterministic_seeded in target.tags and name not in MAY_DRAW:
-            raise Unprintable(f"it draws random numbers: aten::{name}")
+            raise Unprintable(
+                f"it draws random numbers: aten::{name}; forward() may call torch.rand and "
+                "torch.randn, whose results become inputs"
+            )
         if name == "lift_fresh_copy" and literal(args[0], self.show).startswith(
             ("torch.tensor(", "torch.full([], ")
         ):

@@ -1,9 +1,10 @@
 """Makes the tensors of a file several times, to find what holds in all of them."""
 
 import functools
+import re
 
 import torch
-from module_tensors import named_tensors
+from module_tensors import differing_numbers, loose_tensors, named_tensors
 from source_file import Failure, bytes_of, tensors_of
 
 # Draws that are compared: of large tensors, and of those with at most SMALL_BYTES.
@@ -11,6 +12,9 @@ SAMPLES, SAMPLES_OF_SMALL = 4, 32
 SMALL_BYTES = 1 << 20
 NUMBERS = (bool, int, float, complex, str)
 MODEL_BYTES = 64 << 20  # most of a module whose parameters are all compared
+
+# Signs of numbers that a file draws, or computes from tensors.
+MAY_DRAW_NUMBERS = re.compile(r"random|\b(item|float|int|bool|tolist|numpy)\(")
 
 
 class FileSamples:
@@ -33,11 +37,12 @@ class FileSamples:
 
     @functools.cached_property
     def model(self):
-        """The module's parameters and buffers, by name."""
+        """The module's tensors, by name."""
 
         def make(seed):
             with self.importer.source.doing("making the Model"):
-                return named_tensors(self.importer.source.model("cpu", seed))
+                made = self.importer.source.model("cpu", seed)
+                return named_tensors(made) | loose_tensors(made)
 
         return self.made_again(make)
 
@@ -48,6 +53,20 @@ class FileSamples:
     def of_parameter(self, name, is_needed=False):
         """Returns a parameter or buffer of a small module, or of any if that `is_needed`."""
         return self.model.get(name, []) if is_needed or self.is_of_small_module else []
+
+    @functools.cached_property
+    def numbers_of_model(self):
+        """Name and values of each number that the module holds and that differs between seeds."""
+        im = self.importer
+        if not MAY_DRAW_NUMBERS.search(im.source.text):
+            return []
+        on_meta = any(t.is_meta for t in named_tensors(im.drawn_model).values())
+        try:
+            with im.source.doing("making the Model"):
+                other = im.source.model("meta" if on_meta else "cpu", 2)
+        except Failure:
+            return []
+        return differing_numbers(im.drawn_model, other)
 
     def require_same_numbers(self):
         """Raises Failure if arguments that are no tensors differ from seed to seed."""

@@ -4,6 +4,7 @@ A task has a reference, inputs and parameters with the way they are drawn, and c
 is checked against the module before the task file is written.
 """
 
+import functools
 import re
 import time
 import warnings
@@ -13,13 +14,18 @@ import torch
 from agreement import Check
 from any_device import AnyDevice, data_as_detached
 from cost import MODEL_BYTES, RUN_BYTES
+from draw_check import are_equal
 from drawn_inside import draws_of, may_draw_inside
+from equal_parameters import one_for_equals
+from export_failures import failure_of
 from file_samples import FileSamples
+from forward_arguments import require_inputs
 from graph_sizes import named_sizes
 from memory_contents import filled_memory
 from module_tensors import loose_tensors, made_in_forward, name_in, named_tensors
+from recorded_draws import leaves_of
 from reference import Reference
-from source_file import Failure, SourceFile, bytes_of, reason, require_type, tensors_of
+from source_file import Failure, SourceFile, bytes_of, tensors_of
 from task_dtypes import DTYPES
 from task_specification import Specification
 from torch.export.graph_signature import InputKind
@@ -28,9 +34,6 @@ from torchscript_text import Unprintable
 # Processor seconds of a static export beyond which dynamic sizes are not tried.
 DYNAMIC_SECONDS = 8
 MAY_LEAVE_UNWRITTEN = re.compile(r"empty|Tensor\(")
-DIFFERENTIATES = re.compile(
-    r"autograd\.grad|func\.(grad|jacrev|jacfwd|hessian|vjp|jvp)|\.backward\("
-)
 
 
 class Importer:
@@ -98,12 +101,7 @@ class Importer:
             self.model, self.model_record = source.recorded(source.model)
         self.drawn_model = self.model  # the recorded one; `model` may be replaced below
         self.input_tensors = self.recorded_inputs = tensors_of(self.inputs)
-        if not self.input_tensors:
-            raise Failure("get_inputs() gives no tensor (torch.from_numpy makes one of an array)")
-        for tensor in self.input_tensors:
-            if tensor.layout != torch.strided:
-                raise Failure("an input is sparse, which tasks do not support")
-            require_type("an input", tensor)
+        require_inputs(self.inputs)
         weights = named_tensors(self.model).values()
         if any(tensor.layout != torch.strided for tensor in weights):
             raise Failure("a parameter or buffer is sparse, which tasks do not support")
@@ -151,11 +149,17 @@ class Importer:
                 with source.doing("running the Model"), warnings.catch_warnings(), AnyDevice():
                     warnings.simplefilter("ignore")
                     inputs = source.inputs(device)
-                    draws = draws_of(source.model(device), inputs)
+                    draws, seeds = draws_of(source.model(device), inputs, source.path)
                 break
             except Failure:
                 if device == "cpu":
                     raise
+        if draws and seeds:
+            raise Failure(
+                f"line {seeds[0]}: forward() seeds the random numbers that it draws, so they are "
+                "the same in each call, and a task would draw them anew; make them once in "
+                "__init__, as a buffer (register_buffer)"
+            )
         source.draws, source.own_inputs = draws, len(inputs)
         if source.draws:
             self.notes.append("random numbers that forward() draws are inputs of the task")
@@ -230,66 +234,67 @@ class Importer:
                     model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False
                 )
             except Exception as error:
-                kind = type(error).__name__
-                line = re.match(r"line \d+", reason(error, self.source.path))
-                where = f" ({line[0]})" if line else ""
-                if DIFFERENTIATES.search(self.source.text):
-                    raise Failure(
-                        "its forward() differentiates, for which a graph has no operators"
-                    ) from None
-                if kind == "DynamicOutputShapeException":
-                    raise Failure(
-                        f"it calls {error}{where}, whose result has a shape that depends on "
-                        "values; tasks do not support such operators"
-                    ) from None
-                if "fake tensor in the exported program constant" in str(error):
-                    raise Failure(
-                        "it holds a tensor that tracing cannot follow: forward() writes a "
-                        "parameter in place, as an embedding with max_norm does, or makes a tensor "
-                        "in a way that is hidden from PyTorch's operators"
-                    ) from None
-                if "DataDependent" in kind or any(
-                    sign in str(error)
-                    for sign in ("data-dependent", "Could not guard", "FakeTensor")
-                ):
-                    raise Failure(
-                        "its control flow or shapes depend on the values of a tensor, "
-                        f"which a graph cannot express{where}"
-                    ) from None
+                failure = failure_of(error, self.source)
+                if failure is not None:
+                    raise failure from None
                 raise
 
     def printed(self, program):
         """Returns the Reference of an exported program, and sets `constants`, by placeholder."""
-        constants, inline = {}, set()
-        named = named_tensors(self.model)
+        constants, inline, names = {}, set(), {}
+        named, loose = named_tensors(self.model), loose_tensors(self.model)
         for spec in program.graph_signature.input_specs:
             if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
                 constants[spec.arg.name] = named[spec.target]
             elif spec.kind == InputKind.CONSTANT_TENSOR:
                 value = constants[spec.arg.name] = program.constants[spec.target]
-                # Parameters that forward() reaches through a list or a dict are constants here.
-                registered = name_in(named, value)
-                if registered is not None:
-                    spec.target = registered
-                    constants[spec.arg.name] = named[registered]
-                    continue
-                if value.device.type == "meta" and spec.target not in loose_tensors(
-                    self.drawn_model
-                ):
+                # Tensors that forward() reaches through a list or a dict are constants here.
+                for held in (named, loose):
+                    found = name_in(held, value)
+                    if found is not None:
+                        spec.target = found
+                        program.constants[found] = constants[spec.arg.name] = held[found]
+                        break
+                is_loose = spec.target not in named
+                if is_loose and value.is_meta and spec.target not in self.calls:
                     raise Failure(
                         "it holds tensors that are neither parameters nor buffers, and is too "
                         "large to be made here with real ones"
                     )
-                if value.numel() == 1 and value.dim() == 0 and value.dtype in DTYPES:
+                is_number = is_loose and value.dim() == 0 and value.dtype in DTYPES
+                if is_number and not self.is_drawn(spec.target):
                     inline.add(spec.arg.name)
             elif spec.kind != InputKind.USER_INPUT:
                 raise Failure(f"its graph takes a {spec.kind.name.lower()}, which is no tensor")
+            names[spec.arg.name] = spec.target
         self.constants = constants
         self.made_in_forward = made_in_forward(program)
+        calls = {node: self.calls.get(names[node]) for node in constants}
+        same = one_for_equals(constants, calls, names)
+        self.equal_tensors = [
+            (next(names[n] for n, t in constants.items() if t is same[node]), names[node])
+            for node in constants
+            if same[node] is not constants[node]
+        ]
         try:
-            return Reference(program, constants, inline)
+            return Reference(program, same, inline)
         except Unprintable as error:
             raise Failure(str(error)) from None
+
+    @functools.cached_property
+    def calls(self):
+        """The recorded Calls that made the module's tensors, or None, by name."""
+        held = loose_tensors(self.drawn_model) | named_tensors(self.drawn_model)
+        return {name: self.model_record.look_up(tensor) for name, tensor in held.items()}
+
+    def is_drawn(self, name):
+        """Returns whether a tensor that the module has not registered is drawn at random."""
+        if name not in self.calls:
+            return False
+        samples = self.samples.of_parameter(name)
+        if samples:
+            return not are_equal(samples)
+        return bool(leaves_of(self.calls[name], [], with_scalars=True))
 
     def specify(self):
         """Specifies the task's inputs and parameters."""

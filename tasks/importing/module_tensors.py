@@ -1,6 +1,16 @@
-"""The tensors of a module by the names that an exported graph gives them."""
+"""The tensors and numbers of a module, by the names that an exported graph gives the tensors."""
 
+import functools
+import re
+import types
+
+import numpy
 import torch
+
+# Attributes that every module has.
+MODULE_ATTRIBUTES = set(vars(torch.nn.Module()))
+MAX_ITEMS = 4096  # of a list or dict that are looked at
+NUMBERS = (bool, int, float, complex, numpy.generic, numpy.ndarray)
 
 
 def named_tensors(model):
@@ -36,16 +46,84 @@ def made_in_forward(program):
 
 
 def loose_tensors(model):
-    """Returns the tensors that are plain attributes of modules, by their names in a graph."""
-    return {
-        ".".join(filter(None, (path, name))): v
-        for path, m in model.named_modules()
-        for name, v in vars(m).items()
-        if isinstance(v, torch.Tensor)
-    }
+    """Returns the tensors that a module holds and has not registered, by name.
+
+    The name of an attribute is that of a graph; "sizes.0" is the first element of a list.
+    """
+    return {path: v for path, v in held_values(model) if isinstance(v, torch.Tensor)}
 
 
-def span_of(tensor):
-    """Returns the first address of a tensor's elements, and the one behind the last."""
-    steps = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
-    return tensor.data_ptr(), tensor.data_ptr() + (steps + 1) * tensor.element_size()
+def held_numbers(model):
+    """Returns the numbers, and NumPy's arrays, that a module holds, by name."""
+    return {path: v for path, v in held_values(model) if isinstance(v, NUMBERS)}
+
+
+def differing_numbers(one, other):
+    """Returns names and values of the numbers of one module that differ in another one."""
+    ours, theirs = held_numbers(one), held_numbers(other)
+    return [
+        (name, value, theirs[name])
+        for name, value in ours.items()
+        if name in theirs and repr(value) != repr(theirs[name])
+    ]
+
+
+def line_of(text, name):
+    """Returns " (line 12)" for the line that assigns an attribute first, or nothing."""
+    attribute = [part for part in name.split(".") if not part.isdigit()][-1]
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(rf"\b{re.escape(attribute)}[\"']?\s*(=(?!=)|,|:.*=)", line):
+            return f" (line {number})"
+    return ""
+
+
+def held_values(model):
+    """Yields the names and values of what modules hold in attributes: tensors that are not
+    registered, and numbers. Lists, dicts, closures, modules that are not registered and objects of
+    the file's classes are searched."""
+    seen = {id(m) for m in model.modules()}
+    for path, module in model.named_modules():
+        yield from held_by(own_attributes(module), path, seen)
+
+
+def own_attributes(module):
+    """Returns the attributes of a module that torch.nn.Module does not define."""
+    return {n: v for n, v in vars(module).items() if n not in MODULE_ATTRIBUTES}
+
+
+def held_by(attributes, path, seen):
+    """Yields what `held_values` does for a dict. seen: the ids of objects that were searched."""
+    for name, value in list(attributes.items())[:MAX_ITEMS]:
+        inner = f"{path}.{name}" if path else str(name)
+        if isinstance(value, (torch.Tensor, *NUMBERS)):
+            yield inner, value
+            continue
+        parts = parts_of(value)
+        if parts and id(value) not in seen:
+            seen.add(id(value))
+            yield from held_by(parts, inner, seen)
+
+
+def parts_of(value):
+    """Returns what an object holds, as a dict."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value))
+    if isinstance(value, torch.nn.Module):
+        return value._parameters | value._buffers | own_attributes(value) | value._modules
+    if isinstance(value, functools.partial):
+        return {"func": value.func, "args": value.args, **value.keywords}
+    if isinstance(value, types.FunctionType):
+        cells = zip(value.__code__.co_freevars, value.__closure__ or ())
+        return {name: cell.cell_contents for name, cell in cells if is_filled(cell)}
+    if type(value).__module__ == "imported_module":
+        return getattr(value, "__dict__", {})
+    return {}
+
+
+def is_filled(cell):
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # the name has no value yet
+        return False

@@ -22,6 +22,7 @@ from task_dtypes import DTYPES
 from torch.nn.modules.lazy import LazyModuleMixin
 from torchscript_text import USES_AUTOCAST
 
+FAR_SEEDS = 900_000_000
 TOO_MUCH_MEMORY = "more memory than an import may have (--megabytes)"
 
 
@@ -66,6 +67,8 @@ def replace_device_calls():
     torch.cuda.set_device = lambda *_, **__: None
     torch.set_default_device = lambda *_, **__: None  # one function under two names confuses dynamo
     torch.Generator = CpuGenerator
+    # Checks of arguments, which tracing cannot follow; sound arguments pass them.
+    torch.distributions.Distribution.set_default_validate_args(False)
 
 
 class CpuGenerator(torch.Generator):
@@ -146,7 +149,7 @@ class SourceFile:
         module.__file__ = path
         sys.modules[module.__name__] = module
         try:
-            with AnyDevice():
+            with AnyDevice(), keeping_seed(1):
                 exec(compile(tree, path, "exec"), module.__dict__)
         except ModuleNotFoundError as error:
             raise Failure(
@@ -310,7 +313,8 @@ def require_default_type():
 @contextlib.contextmanager
 def keeping_seed(seed):
     """Seeds torch, NumPy and random. Seeds other than 1, the file's own draw, stay whatever the
-    file sets."""
+    file sets, and become numbers that a file is unlikely to set."""
+    seed = seed if seed == 1 else FAR_SEEDS + seed
     torch.manual_seed(seed)
     random.seed(seed)
     numpy.random.seed(seed)

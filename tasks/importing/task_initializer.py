@@ -1,6 +1,7 @@
 """The `init` of a task's tensor: its text, its draws, and the one that fits given values."""
 
 import math
+import re
 
 import torch
 from toml_strings import quoted
@@ -68,6 +69,23 @@ class Init:
             if tuple(x.shape) != tuple(shape):
                 raise ValueError("the expression changes the shape")
         return x.to(dtype).contiguous()
+
+
+def is_drawable(init, tensor, generator):
+    """Returns True if an Init can draw a tensor of this shape.
+
+    Extents above 64 are tried as 64, unless the expression has numbers that may be sizes.
+    """
+    if not init.expr:
+        return True
+    try:
+        # Whole numbers of two digits or more may be sizes; 0.001 and float32 are none.
+        names_sizes = re.search(r"(?<![\w.])\d\d+(?![\w.])", init.expr) and "size" not in init.expr
+        small = [extent if names_sizes else min(extent, 64) for extent in tensor.shape]
+        init.draw(small, tensor.dtype, {}, generator)
+        return True
+    except Exception:
+        return False
 
 
 def plain(value):

@@ -1,18 +1,18 @@
 """Specifies the inputs and parameters of a task."""
 
-import re
-
 import torch
+from distinct_numbers import are_distinct
 from draw_check import NOT_FOLLOWED, are_equal, lost_in_draws, require_same_draws
 from drawing import init_from
 from drawn_structure import SAME_VALUES, structure_of
 from exact_values import exact_constant, is_drawn_exactly
 from graph_sizes import fixed
-from module_tensors import loose_tensors, named_tensors, span_of
+from module_tensors import line_of, loose_tensors, named_tensors
 from recorded_draws import is_unwritten, leaves_of
+from separate_memory import require_separate_memory
 from source_file import Failure, bytes_of, require_type
 from task_dtypes import is_integer
-from task_initializer import Init, measured_init
+from task_initializer import Init, is_drawable, measured_init
 from torchscript_text import Unprintable
 
 # Limit on the bytes of a task's data file.
@@ -56,14 +56,11 @@ class Specification:
             self.note_shared_draws(name, original, drawn_for)
             if len({one.shape for one in im.samples.inputs.get(place, [])}) > 1:
                 im.notes.append(f"{name}: the file draws its shape anew in each call")
-            self.inputs.append(
-                {
-                    "name": name,
-                    "shape": named,
-                    "dtype": tensor.dtype,
-                    "init": self.init_of(name, original, tensor, place),
-                }
-            )
+            spec = {"name": name, "shape": named, "dtype": tensor.dtype}
+            spec["init"] = self.init_of(name, original, tensor, place)
+            call = im.input_record.look_up(original)
+            spec["has_mean"] = has_mean(call, spec["init"])
+            self.inputs.append(spec)
 
     def note_shared_draws(self, name, recorded, drawn_for):
         """Adds a note if an input is made of the same draws as an input before it.
@@ -105,8 +102,7 @@ class Specification:
         buffers that share them with others."""
         im, owners = self.importer, {}
         for node in im.reference.parameters:
-            recorded = self.drawn.get(self.targets[node])
-            call = None if recorded is None else im.model_record.look_up(recorded)
+            call = self.recorded_call(node)
             for leaf in [] if call is None else leaves_of(call, []):
                 if leaf is not None:
                     owners.setdefault(id(leaf), []).append(node)
@@ -125,6 +121,11 @@ class Specification:
                 dependent.update(nodes)
         return dependent
 
+    def recorded_call(self, node):
+        """Returns the Call that made the tensor of a placeholder, or None if it is unknown."""
+        recorded = self.drawn.get(self.targets[node])
+        return None if recorded is None else self.importer.model_record.look_up(recorded)
+
     def is_learned(self, node):
         """Returns whether a placeholder is a parameter that training changes."""
         value = self.importer.constants[node]
@@ -135,44 +136,32 @@ class Specification:
         im = self.importer
         self.targets = {s.arg.name: s.target for s in im.program.graph_signature.input_specs}
         self.drawn = loose_tensors(im.drawn_model) | named_tensors(im.drawn_model)
-        self.require_separate_memory()
+        require_separate_memory(im)
         self.unregistered = []
         self.dependent = self.made_of_each_other()
+        self.kept, self.unfollowed = [], []
         self.parameters = [
             self.parameter_spec(node, name) for node, name in im.reference.parameters.items()
         ]
+        for spec, tensor in self.unfollowed:
+            self.specify_unfollowed(spec, tensor)
         if self.unregistered:
             im.notes.append(
                 f"not registered as parameters or buffers: {', '.join(self.unregistered)}; the "
                 "task keeps the values of the file's run, and draws parameters anew"
+            )
+        for one, other in im.equal_tensors:
+            im.notes.append(f"{other} equals {one} in the file, and both are one parameter")
+        for number, _, _ in im.samples.numbers_of_model:
+            im.notes.append(
+                f"{number}{line_of(im.source.text, number)} is a number that the file draws, or "
+                "computes from drawn ones; the task has that of the file's run"
             )
         if bytes_of(self.data.values()) > DATA_BYTES:
             raise Failure(
                 f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the "
                 f"{DATA_BYTES >> 20} MiB that a task may carry"
             )
-
-    def require_separate_memory(self):
-        """Raises Failure if a tensor of the task is a view of a learned parameter's memory."""
-        im = self.importer
-        tensors = {id(t): (name, t, True) for name, t in im.model.named_parameters()}
-        for node, name in im.reference.parameters.items():
-            tensors.setdefault(id(im.constants[node]), (name, im.constants[node], False))
-        spans = sorted(
-            (*span_of(t), name, is_learned)
-            for name, t, is_learned in tensors.values()
-            if not t.is_meta and t.numel() > 0
-        )
-        furthest = {True: (0, ""), False: (0, "")}  # of learned parameters, of all tensors
-        for begin, end, name, is_learned in spans:
-            other_end, other = furthest[not is_learned]
-            if begin < other_end:
-                raise Failure(
-                    f"{name} and {other} are views of the same memory, and a task would draw them "
-                    "independently; make the view in forward()"
-                )
-            for kind in {is_learned, False}:
-                furthest[kind] = max(furthest[kind], (end, name))
 
     def init_of(self, name, recorded, tensor, place):
         """Returns the Init of an input: as recorded, else as measured, else a default one."""
@@ -181,7 +170,7 @@ class Specification:
         init = init_from(call, tensor.dtype)
         if init is not None and init.of == "constant" and not init.expr:
             init = exact_constant(init, tensor)
-        if init is not None and not self.is_drawable(init, tensor):
+        if init is not None and not is_drawable(init, tensor, self.importer.generator):
             init = None
         if init is None and tensor.device.type == "meta":
             self.importer.notes.append(
@@ -194,32 +183,21 @@ class Specification:
                 else Init("integers", 0, 2)
             )
         if init is None:
-            return self.measured(name, tensor, self.importer.samples.inputs.get(place))
+            samples = self.importer.samples.inputs.get(place)
+            fitted = self.measured(name, tensor, samples)
+            if is_integer(tensor.dtype) and are_distinct(call, samples, self.importer.source.text):
+                raise Failure(
+                    f"{name}: it is made of distinct numbers, as of a permutation, {NOT_FOLLOWED}, "
+                    "or give the whole permutation and take a part of it in forward()"
+                )
+            return fitted
         self.note_means(name, call, init)
         return init
 
     def note_means(self, name, call, init):
         """Adds a note if a number that the file draws counts as its mean in an Init."""
-        if init.expr and len(leaves_of(call, [], with_scalars=True)) > len(leaves_of(call, [])):
+        if has_mean(call, init):
             self.importer.notes.append(f"{name}: a number that the file draws counts as its mean")
-
-    def is_drawable(self, init, tensor):
-        """Returns True if an Init can draw a tensor of this shape.
-
-        Extents above 64 are tried as 64, unless the expression has numbers that may be sizes.
-        """
-        if not init.expr:
-            return True
-        try:
-            # Whole numbers of two digits or more may be sizes; 0.001 and float32 are none.
-            names_sizes = (
-                re.search(r"(?<![\w.])\d\d+(?![\w.])", init.expr) and "size" not in init.expr
-            )
-            small = [extent if names_sizes else min(extent, 64) for extent in tensor.shape]
-            init.draw(small, tensor.dtype, {}, self.importer.generator)
-            return True
-        except Exception:
-            return False
 
     def measured(self, name, tensor, samples=None):
         """Returns the Init that fits a tensor's values, and adds a note that it was measured.
@@ -266,8 +244,7 @@ class Specification:
         require_type(name, tensor)
         spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
         spec["fixed"] = node in self.importer.made_in_forward
-        recorded = self.drawn.get(self.targets[node])
-        call = None if recorded is None else self.importer.model_record.look_up(recorded)
+        call = self.recorded_call(node)
         require_written(name, call, tensor)
         if node in self.dependent and not tensor.is_meta:
             self.importer.notes.append(
@@ -275,6 +252,7 @@ class Specification:
                 "keeps the values of the file's run in every call"
             )
             return self.as_data(name, spec | {"fixed": True}, tensor)
+        samples = self.importer.samples.of_parameter(self.targets[node])
         init = None if call is None else init_from(call, tensor.dtype)
         is_deterministic = init is not None and init.of == "constant"
         if is_deterministic and not init.expr and is_drawn_exactly(init.a, tensor):
@@ -282,19 +260,18 @@ class Specification:
                 ("running_mean", "running_var")
             )
             if not (is_learned and tensor.dtype.is_floating_point):
+                self.note_kept(name, samples)
                 return spec | {"init": init}
-            near = self.near(name, init)
-            return spec | {"init": near, "varied": near is not init}
+            return spec | self.near(name, init)
         is_exact = (
             is_deterministic
             or is_integer(tensor.dtype)
             or (init is None and not isinstance(tensor, torch.nn.Parameter))
         )
-        samples = self.importer.samples.of_parameter(self.targets[node])
         if is_exact and tensor.device.type != "meta":
-            return self.exact_spec(name, spec, tensor, recorded is None, samples)
+            return self.exact_spec(node, spec, tensor, samples)
         found = None
-        if init is not None and self.is_drawable(init, tensor):
+        if init is not None and is_drawable(init, tensor, self.importer.generator):
             found = lost_in_draws(init, tensor, samples, self.importer.generator)
             if found is None:
                 self.note_means(name, call, init)
@@ -314,24 +291,48 @@ class Specification:
                 "the file's run" + ("" if is_learned else " in every call")
             )
             return self.as_data(name, spec | {"fixed": not is_learned}, tensor)
-        return spec | {"init": self.measured(name, tensor)}
+        if None not in leaves_of(call, []) or not samples or are_equal(samples):
+            return spec | {"init": self.measured(name, tensor)}
+        self.unfollowed.append((spec, tensor))
+        return spec
 
-    def exact_spec(self, name, spec, tensor, is_unrecorded, samples):
+    def specify_unfollowed(self, spec, tensor):
+        """Fits a distribution to a parameter, or keeps its values if what the task keeps may be
+        computed from them."""
+        im, name = self.importer, spec["name"]
+        others = self.kept + [number for number, _, _ in im.samples.numbers_of_model]
+        if not others:
+            spec["init"] = self.measured(name, tensor)
+            return
+        im.notes.append(
+            f"{name}: how it is drawn cannot be followed, and {others[0]} may be computed from it; "
+            "it keeps the values of the file's run in every call"
+        )
+        spec |= self.as_data(name, {"fixed": True}, tensor)
+
+    def exact_spec(self, node, spec, tensor, samples):
         """Returns the specification of a parameter that keeps its values, as data or a number."""
+        name, is_unrecorded = spec["name"], self.targets[node] not in self.drawn
+        if is_unrecorded and tensor.dtype.is_floating_point and not spec["fixed"]:
+            self.unregistered.append(name)
+        else:
+            self.note_kept(name, samples)
         level = tensor.reshape(-1)[0].item() if tensor.numel() else 0
         if bool((tensor == level).all()) and is_drawn_exactly(level, tensor):
             return spec | {"init": Init("constant", float(level))}
-        if is_unrecorded and tensor.dtype.is_floating_point and not spec["fixed"]:
-            self.unregistered.append(name)
-        elif samples and not are_equal(samples):
+        return self.as_data(name, spec, tensor)
+
+    def note_kept(self, name, samples):
+        """Adds a note if a tensor that the task does not draw differs from seed to seed."""
+        if samples and not are_equal(samples):
+            self.kept.append(name)
             self.importer.notes.append(
                 f"{name}: how it is drawn cannot be followed; it keeps the values of the file's "
                 "run, and parameters are drawn anew"
             )
-        return self.as_data(name, spec, tensor)
 
     def near(self, name, constant):
-        """Returns the Init of a learned parameter that the file sets to one value.
+        """Specifies the Init of a learned parameter that the file sets to one value.
 
         Training would change that value.
         """
@@ -347,12 +348,13 @@ class Specification:
                 )
             )
         if not self.importer.varies_constants:
-            return constant
-        return (
+            return {"init": constant, "varied": False}
+        near = (
             Init("uniform", constant.a / 2, constant.a * 1.5)
             if constant.a > 0
             else Init("normal", constant.a, 0.1)
         )
+        return {"init": near, "varied": True}
 
     def draw_varied_parameters(self):
         """Returns values, by placeholder, of the parameters that --vary-constants has drawn.
@@ -388,3 +390,9 @@ def require_written(name, call, tensor):
     """Raises Failure if the recorded call leaves a tensor's memory as it is."""
     if is_unwritten(call) and tensor.numel() > 0:
         raise Failure(f"{name}: nothing is written to its memory (torch.empty)")
+
+
+def has_mean(call, init):
+    """Returns whether a number that the file draws counts as its mean in an Init."""
+    drawn = leaves_of(call, [], with_scalars=True) if init.expr else []
+    return len(drawn) > len(leaves_of(call, []))

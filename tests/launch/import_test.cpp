@@ -221,8 +221,39 @@ TEST_F(ImportedModules, ParametersWhoseElementsDependOnEachOtherKeepTheirValues)
               HasSubstr("keeps the values of the file's run in every call"));
 }
 
+TEST_F(ImportedModules, ParametersOfUnknownOriginKeepTheirValuesBesideWhatMayFollowFromThem) {
+  EXPECT_FALSE(parameter("numpy_weights", "weight").data_file.empty());
+  EXPECT_TRUE(parameter("numpy_weights", "weight").is_fixed);
+  EXPECT_FALSE(parameter("numpy_weights", "scale").data_file.empty());
+}
+
 TEST_F(ImportedModules, NumbersOfOneSignKeepIt) {
   EXPECT_EQ(input("distances_in", "distances").expr, "torch.abs(x)");
+}
+
+TEST_F(ImportedModules, ScalarsThatAreNotRegisteredAreDrawnIfTheFileDrawsThem) {
+  EXPECT_EQ(parameter("loose_scalars", "gain").init, drawn(kind::uniform));
+  EXPECT_EQ(parameter("loose_scalars", "shifts_0").init.of, kind::normal);
+  EXPECT_EQ(parameter("loose_scalars", "shifts_1").init, drawn(kind::uniform));
+  EXPECT_EQ(parameter("loose_scalars", "scaled_factor").init, drawn(kind::uniform));
+  EXPECT_THAT(imported("loose_scalars").reference, HasSubstr("torch.tensor(0.5"));
+}
+
+TEST_F(ImportedModules, LayersThatTheFileMakesEqualAreOneAndCopiesInAListAreNot) {
+  std::vector<std::string> names;
+  for (const tensor_spec& one : imported("equal_layers").parameters) names.push_back(one.name);
+  EXPECT_THAT(names, testing::UnorderedElementsAre(
+                         "first_weight", "first_bias", "layers_0_weight", "layers_0_bias",
+                         "layers_1_weight", "layers_1_bias", "online_weight", "online_bias"));
+  const std::string notes = line("equal_layers")["notes"].dump();
+  EXPECT_THAT(notes, HasSubstr("second.weight equals first.weight in the file"));
+  EXPECT_THAT(notes, HasSubstr("layers_0_weight and layers_1_weight are made of the same"));
+}
+
+TEST_F(ImportedModules, NotesNumbersThatTheFileDraws) {
+  const std::string notes = line("number_of_the_file")["notes"].dump();
+  EXPECT_THAT(notes, HasSubstr("slope (line 13) is a number that the file draws"));
+  EXPECT_TRUE(imported("log_probability").has_result);
 }
 
 TEST_F(ImportedModules, AResultThatIsNoiseIsNamed) {
@@ -433,53 +464,78 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
                                      {"--seconds", "5", "--megabytes", "1024"});
   EXPECT_EQ(run.code, 1);
   const std::map<std::string, std::string> reasons = {
+      {"array_of_weights",
+       "scale (line 11) is computed from drawn parameters in a way that cannot be followed"},
       {"assigned_rows", "edges: place 1 of its dimension 0 has another range than others"},
       {"autocast_on", "it uses autocast"},
+      {"both_directions", "edges: rows along its dimension 0 occur more often than by chance"},
+      {"columns_of_two_kinds", "points: place 0 of its dimension 1 has another range"},
       {"complex_input", "of type complex64"},
       {"complex_output", "output 1 is of type complex64"},
-      {"columns_of_two_kinds", "points: place 0 of its dimension 1 has another range"},
       {"corners", "boxes: place 2 of its last dimension is never below place 0"},
       {"counts", "counts: its values are whole numbers, and how it draws them"},
       {"default_type", "sets the default type of tensors to torch.float64"},
       {"depends_on_data", "depend on the values of a tensor"},
-      {"distinct_pairs", "places: the pairs along its dimension 0 are distinct"},
+      {"distinct_pairs", "places: it is made of distinct numbers"},
+      {"doubled_numbers", "x: its numbers occur more than once"},
+      {"doubled_rows", "x: rows along its dimension 1 occur more than once"},
       {"drawn_number", "draws an argument of Model or forward() that is no tensor"},
       {"drawn_scale", "scale: all its elements are one number, which"},
+      {"drawn_slope", "draws an argument of Model or forward() that is no tensor"},
       {"draws_numbers", "draws random numbers: aten::randint_like"},
       {"dropped_elements", "x: 60 % of its elements are exactly 0"},
-      {"drawn_slope", "draws an argument of Model or forward() that is no tensor"},
       {"drops_out", "another result when it is called again"},
       {"eats_memory", "needs more memory"},
       {"few_classes", "classes: its values have the same sum along dimension 1"},
+      {"few_of_many", "rows: it is made of distinct numbers"},
+      {"few_sampled", "rows: it is made of distinct numbers"},
       {"hidden_write", "hidden: its distribution, of mean 0.5"},
       {"ignored_labels", "labels: a few of its whole numbers lie apart"},
       {"leaves_early", "exit code 0"},
       {"lower_and_upper", "low is never above high in the file"},
       {"memory_not_written", "reads memory that it has not written"},
       {"missing_package", "imports a_package_that_nobody_has, which is not installed"},
-      {"never_written", "weight: nothing is written to its memory"},
+      {"nested_input", "an input is a nested tensor"},
+      {"nested_rows", "it makes a nested tensor, which tasks do not support"},
       {"never_ends", "more than 5 s of processor time"},
+      {"never_written", "weight: nothing is written to its memory"},
       {"no_model", "defines no Model"},
       {"no_numbers", "output 1 holds no finite number"},
-      {"one_number", "level: all its elements are one number, which is drawn"},
+      {"noisy_copy", "x: one half of its dimension 0 depends on the other"},
+      {"number_in_a_buffer", "scale (line 11) is computed from drawn parameters"},
+      {"number_in_a_function",
+       "scaled.spread (line 11) is computed from drawn parameters and becomes a number"},
+      {"number_of_weights",
+       "scale (line 11) is computed from drawn parameters and becomes a number"},
+      {"numpy_in_forward", "forward() gives a tensor to NumPy"},
+      {"object_in", "argument 1 of forward() is or holds a Pair"},
+      {"object_out", "forward() returns an object"},
       {"one_draw_in_two_columns", "places 0 and 1 of its dimension 1 depend on each other"},
+      {"one_number", "level: all its elements are one number, which is drawn"},
       {"opposite_masks", "kept depends on left_out in the file"},
       {"other_names", "get_inputs() names arguments that forward does not take"},
       {"other_order", "x shares its values with y in the file"},
+      {"packed_rows", "argument 1 of forward() is a PackedSequence"},
       {"padded_rows", "mask: its values never rise along dimension 1"},
       {"part_not_written", "weight: nothing is written to a part of its memory"},
+      {"places_of_weights",
+       "kept.0 (line 11) is computed from drawn parameters and becomes a number"},
+      {"quantized_layer", "it uses quantized tensors or layers"},
       {"raises", "line 6: RuntimeError"},
       {"row_totals", "x depends on totals in the file"},
       {"same_rows", "x equals y in the file"},
       {"scripted_part", "leave out torch.jit.script"},
-      {"sparse_input", "an input is sparse"},
+      {"seeded_generator", "forward() seeds the random numbers that it draws"},
+      {"seeded_noise", "line 11: forward() seeds the random numbers"},
       {"shape_of_values", "the shape of output 1 depends on the values of the inputs"},
       {"signals_others", "line 6: PermissionError"},
       {"some_of_many", "rows: its values are all distinct along dimension 0"},
-      {"step_beside_much", "step: all its elements are one number"},
+      {"sparse_input", "an input is sparse"},
       {"starts_program", "line 5: PermissionError"},
+      {"step_beside_much", "step: all its elements are one number"},
       {"syntax_error", "line 3: it is not valid Python"},
-      {"view_of_weight", "weight and lifted_tensor_0 are views of the same memory"},
+      {"third_part", "x: rows along its dimension 1 occur more than once"},
+      {"view_of_weight", "weight and turned_0 are views of the same memory"},
       {"views_bits", "views the bits of a tensor as another type"},
       {"writes_file", "line 5: PermissionError"},
   };

@@ -1,0 +1,22 @@
+"""A buffer that NumPy computes from the weights."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(16, 8))
+        self.register_buffer("scale", torch.from_numpy(self.weight.detach().numpy().max(0)))
+
+    def forward(self, x):
+        return x @ self.weight / self.scale
+
+
+def get_inputs():
+    return [torch.randn(32, 16)]
+
+
+def get_init_inputs():
+    return []
