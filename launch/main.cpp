@@ -13,6 +13,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/version.hpp"
 #include "messages/plain_message.hpp"
+#include "messages/plain_text.hpp"
 #include "policy/policy_device.hpp"
 #include "process/inspection.hpp"
 #include "process/temporary_folder.hpp"
@@ -127,7 +128,7 @@ int run(int argc, char** argv) {
   try {
     return action();
   } catch (const std::exception& e) {
-    std::cerr << "hone: " << message_of(e) << "\n";
+    std::cerr << "hone: " << hone::plain_text(message_of(e)) << "\n";
     return 2;
   }
 }

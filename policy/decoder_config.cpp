@@ -43,6 +43,7 @@ constexpr std::int64_t default_width = 4096;
 constexpr std::int64_t default_layers = 32;
 constexpr std::int64_t default_heads = 32;
 constexpr std::int64_t default_max_window_layers = 28;
+constexpr std::int64_t max_layers = 10000;
 
 // Reads config values. An absent key has the given default. Errors are policy_error with a message
 // that names the file, the key and what it has.
@@ -93,7 +94,7 @@ class config_reader {
 };
 
 json read_object(const std::filesystem::path& path) {
-  const std::string text = read_policy_file(path);
+  const std::string text = read_policy_json(path);
   json file;
   try {
     file = json::parse(text);
@@ -123,13 +124,24 @@ std::optional<std::vector<std::int64_t>> read_end_tokens(const json& file,
 void read_rope(const json& file, const config_reader& reader, const std::string& path,
                decoder_config& c) {
   c.rope_theta = reader.number("rope_theta", 10000);
+  const auto is_given = [&](const char* name) {
+    return file.contains(name) && !file[name].is_null() && !file[name].empty();
+  };
+  if (is_given("rope_scaling") && is_given("rope_parameters") &&
+      file["rope_scaling"] != file["rope_parameters"])
+    reader.refuse("rope_scaling", "differs from rope_parameters, which is the newer name for it");
+  if (!reader.is_null("partial_rotary_factor") && reader.number("partial_rotary_factor", 1) != 1)
+    reader.refuse("partial_rotary_factor", "is supported only as 1");
   // Newer versions of the transformers package write all rotary parameters into one object.
-  const char* key = file.contains("rope_parameters") && !file["rope_parameters"].is_null()
-                        ? "rope_parameters"
-                        : "rope_scaling";
-  if (!file.contains(key) || file[key].is_null()) return;
+  const char* key = is_given("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  if (!is_given(key)) return;
   const json& scaling = file[key];
   if (!scaling.is_object()) reader.refuse(key, "has " + scaling.dump() + ", expected an object");
+  for (const auto& [name, value] : scaling.items()) {
+    if (value.is_object())
+      reader.refuse(key, "has parameters for each type of layer ('" + name +
+                             "'), expected one object for all layers");
+  }
   const config_reader inner(scaling, path + ": " + key);
   c.rope_theta = inner.number("rope_theta", c.rope_theta);
   if (inner.number("partial_rotary_factor", 1) != 1)
@@ -146,22 +158,39 @@ void read_rope(const json& file, const config_reader& reader, const std::string&
   c.rope_original_context = inner.required_number("original_max_position_embeddings");
 }
 
+// Reads the kind of each layer. Returns true if some layers have a window.
+bool read_layer_kinds(const json& kinds, const config_reader& reader, const decoder_config& c) {
+  constexpr const char* key = "layer_types";
+  if (!kinds.is_array() || kinds.size() != static_cast<std::size_t>(c.layers))
+    reader.refuse(key, "is no list of num_hidden_layers = " + std::to_string(c.layers) + " kinds");
+  for (const json& kind : kinds) {
+    if (kind != "full_attention" && kind != "sliding_attention")
+      reader.refuse(key, "has " + kind.dump() + ", expected full_attention or sliding_attention");
+  }
+  return std::find(kinds.begin(), kinds.end(), "sliding_attention") != kinds.end();
+}
+
 // Refuses a model some of whose layers look back no further than a window that is shorter than the
 // context.
 void refuse_windows(const json& file, const config_reader& reader, const type_defaults& type,
                     const decoder_config& c) {
   if (type.window == 0) return;
-  if (type.has_window_switch && !reader.flag("use_sliding_window", false)) return;
+  const bool has_kinds =
+      type.has_window_switch && file.contains("layer_types") && !file["layer_types"].is_null();
+  bool names_windows = false;
+  if (has_kinds) names_windows = read_layer_kinds(file["layer_types"], reader, c);
+  if (type.has_window_switch && !reader.flag("use_sliding_window", false)) {
+    if (names_windows)
+      reader.refuse("layer_types", "has sliding_attention, and use_sliding_window is not true");
+    return;
+  }
   constexpr const char* key = "sliding_window";
   const std::int64_t window = reader.size_or_null(key, type.window, c.context);
   if (window >= c.context) return;
-  bool has_window = true;
-  if (file.contains("layer_types") && file["layer_types"].is_array()) {
-    const json& kinds = file["layer_types"];
-    has_window = std::find(kinds.begin(), kinds.end(), "sliding_attention") != kinds.end();
-  } else if (type.has_window_switch) {
+  // The layers of types without a switch have a window in common, whatever layer_types says.
+  bool has_window = names_windows || !type.has_window_switch;
+  if (type.has_window_switch && !has_kinds)
     has_window = reader.size("max_window_layers", default_max_window_layers) < c.layers;
-  }
   if (!has_window) return;
   reader.refuse(key, (file.contains(key) ? "is " : "is absent, which means ") +
                          std::to_string(window) + " for the model type " + std::string(type.type) +
@@ -188,22 +217,29 @@ std::string read_dtype(const config_reader& reader) {
 decoder_config decoder_config::load(const std::filesystem::path& path) {
   const json file = read_object(path);
   const config_reader reader(file, path.string());
-  const std::string name = reader.text("model_type", "llama");
+  const std::string name = reader.text("model_type", "");
   const auto* const type = std::find_if(known_types.begin(), known_types.end(),
                                         [&](const type_defaults& t) { return t.type == name; });
   if (type == known_types.end())
-    reader.refuse("model_type",
-                  "'" + name + "' is not supported, expected llama, mistral, qwen2 or qwen3");
+    reader.refuse("model_type", (name.empty() ? "is missing" : "'" + name + "' is not supported") +
+                                    std::string(", expected llama, mistral, qwen2 or qwen3"));
+  if (!reader.is_null("is_causal") && !reader.flag("is_causal", true))
+    reader.refuse("is_causal", "is false, and only causal models are supported");
   if (file.contains("quantization_config") && !file["quantization_config"].is_null())
     reader.refuse("quantization_config", "quantized weights are not supported");
   decoder_config c;
   c.vocabulary = reader.size("vocab_size", type->vocabulary);
   c.width = reader.size("hidden_size", default_width);
   c.layers = reader.size("num_hidden_layers", default_layers);
+  if (c.layers > max_layers)
+    reader.refuse("num_hidden_layers", "is " + std::to_string(c.layers) + ", expected at most " +
+                                           std::to_string(max_layers));
   c.heads = reader.size("num_attention_heads", default_heads);
   c.kv_heads = reader.size_or_null("num_key_value_heads",
                                    type->kv_heads > 0 ? type->kv_heads : c.heads, c.heads);
   // Not all classes have this key, but all models use it.
+  if (type->head_width > 0 && reader.is_null("head_dim"))
+    reader.refuse("head_dim", "is null, expected a whole number above 0");
   c.head_width = reader.size_or_null(
       "head_dim", type->head_width > 0 ? type->head_width : c.width / c.heads, c.width / c.heads);
   c.feed_forward = reader.size("intermediate_size", type->feed_forward);

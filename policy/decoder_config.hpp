@@ -40,6 +40,8 @@ struct decoder_config {
   // Reads config.json and a generation_config.json next to it. Throws policy_error, which names the
   // file and the key.
   static decoder_config load(const std::filesystem::path& config_json);
+
+  bool operator==(const decoder_config&) const = default;
 };
 
 // The type that a policy is computed in. `automatic`: the type of the folder's weights on GPUs, and

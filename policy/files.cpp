@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "messages/json_depth.hpp"
 #include "process/write_failure.hpp"
 #include "tasks/format_error.hpp"
 
@@ -18,6 +19,14 @@ std::string read_policy_file(const std::filesystem::path& path) {
   } catch (const format_error& e) {
     throw policy_error(e.what());
   }
+}
+
+std::string read_policy_json(const std::filesystem::path& path) {
+  std::string text = read_policy_file(path);
+  if (is_nested_too_deeply(text))
+    throw policy_error(path.string() + ": has values that are nested more than " +
+                       std::to_string(max_json_depth) + " levels deep");
+  return text;
 }
 
 mapped_file::mapped_file(const std::filesystem::path& path) {

@@ -18,6 +18,8 @@ struct policy_error : std::runtime_error {
 
 // Returns the contents of a file. Throws policy_error.
 std::string read_policy_file(const std::filesystem::path& path);
+// The same for a file of JSON, which must not be nested too deeply (messages/json_depth.hpp).
+std::string read_policy_json(const std::filesystem::path& path);
 // Maps a whole file into memory for reading: a file of any size takes no memory that the system
 // cannot take back. The constructor throws policy_error.
 class mapped_file {

@@ -320,8 +320,9 @@ class reporter {
     } else if (stage != "corpus" && unparsable != row.outcomes.end() &&
                unparsable->second > mostly_unparsable * row.all.all.samples) {
       line(
-          "        the policy hardly writes programs: it needs more sft.updates, or more or "
-          "shorter documents");
+          "        the policy hardly writes programs: one that learns here needs more sft.updates, "
+          "or "
+          "more or shorter documents; for one behind a server, the log says how it answers");
     }
   }
 

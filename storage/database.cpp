@@ -33,21 +33,21 @@ constexpr std::size_t id_bytes = 16;
 // Number of snapshots in a row that a reader finds out of date before it gives up.
 constexpr int max_snapshots = 20;
 
+// True if a file of a reader's snapshot no longer exists. A live writer's compactions delete such
+// files, and RocksDB opens some of them only when they are read.
+bool is_file_gone(const rocksdb::Status& status) {
+  return !status.ok() && status.ToString().find("No such file or directory") != std::string::npos;
+}
+
 // Throws pool_error about an operation of RocksDB that failed. done: "opened", "written".
 [[noreturn]] void fail(const std::filesystem::path& folder, const std::string& done,
                        const rocksdb::Status& status) {
   const std::string begin = folder.string() + ": cannot be " + done + ": ";
   if (status.IsNoSpace()) throw pool_error(begin + "the disk is full (" + status.ToString() + ")");
-  if (status.IsCorruption())
-    throw pool_error(begin + "a file is damaged (" + status.ToString() +
+  if (status.IsCorruption() || is_file_gone(status))
+    throw pool_error(begin + "a file is damaged or missing (" + status.ToString() +
                      "); restore the folder from a copy, or begin the run anew");
   throw pool_error(begin + status.ToString());
-}
-
-// True if a file of a reader's snapshot no longer exists. A live writer's compactions delete such
-// files, and RocksDB opens some of them only when they are read.
-bool is_file_gone(const rocksdb::Status& status) {
-  return !status.ok() && status.ToString().find("No such file or directory") != std::string::npos;
 }
 
 Slice slice(std::string_view s) { return {s.data(), s.size()}; }

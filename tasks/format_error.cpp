@@ -47,10 +47,13 @@ std::string read_source_file(const std::filesystem::path& path) {
   // file. Files without a size, and files that have more bytes than they report, are read in
   // pieces.
   constexpr std::size_t piece = 1U << 16U;
+  constexpr std::size_t max_stream = 1U << 28U;
   std::string bytes(is_no_file ? piece : static_cast<std::size_t>(size) + 1, '\0');
   std::size_t read = 0;
   while (in.read(bytes.data() + read, static_cast<std::streamsize>(bytes.size() - read))) {
     read = bytes.size();
+    if (is_no_file && read > max_stream)
+      throw format_error(path.string(), 0, "", "has no end: " + std::to_string(read) + " bytes");
     bytes.resize(bytes.size() + piece);
   }
   if (in.bad()) throw format_error(path.string(), 0, "", "cannot be read");

@@ -1,3 +1,5 @@
+#include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -15,6 +17,11 @@
 
 namespace hone {
 namespace {
+
+// CLI11's ranges admit NaN.
+std::string is_finite(const std::string& number) {
+  return std::isfinite(std::strtod(number.c_str(), nullptr)) ? "" : "expected a finite number";
+}
 
 using nlohmann::ordered_json;
 
@@ -239,11 +246,13 @@ void add_policy_commands(CLI::App& app, command_action& action) {
   sample
       ->add_option("--temperature", options->generation.sampling.temperature,
                    "0: the most likely tokens")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 100.0))
+      ->check(is_finite);
   sample
       ->add_option("--top-p", options->generation.sampling.top_p,
                    "share of the probability to draw from")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(1e-6, 1.0))
+      ->check(is_finite);
   sample->add_option("--top-k", options->generation.sampling.top_k, "tokens to draw from; 0: all")
       ->check(CLI::NonNegativeNumber);
   sample

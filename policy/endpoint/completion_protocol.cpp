@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "messages/json_depth.hpp"
 #include "messages/plain_text.hpp"
 #include "policy/files.hpp"
 
@@ -14,6 +15,7 @@ using nlohmann::json;
 
 constexpr std::size_t shown_bytes = 300;   // of an answer, in messages
 constexpr std::size_t bytes_of_token = 4;  // about, where the server counts no tokens
+constexpr double max_count = 1e15;         // of tokens
 
 constexpr std::array<long, 3> refusing_statuses = {400, 413, 422};
 constexpr std::array<long, 5> lasting_statuses = {401, 402, 403, 404, 405};
@@ -33,9 +35,15 @@ std::string shown(const std::string& body) {
   return plain_text(body.size() > shown_bytes ? body.substr(0, shown_bytes) + "..." : body);
 }
 
+// Returns a discarded value for a body that is no JSON.
+json parsed(const std::string& body) {
+  return is_nested_too_deeply(body) ? json(json::value_t::discarded)
+                                    : json::parse(body, nullptr, false);
+}
+
 // Returns the message of an error as servers write it, or the beginning of the body.
 std::string error_text(const std::string& body) {
-  const json answer = json::parse(body, nullptr, false);
+  const json answer = parsed(body);
   if (answer.is_object() && answer.contains("error")) {
     const json& error = answer["error"];
     if (error.is_string()) return shown(error.get<std::string>());
@@ -61,9 +69,13 @@ std::string content_text(const json& content) {
 }
 
 // Returns the tokens that an answer of the server counts, or about as many as `bytes` have.
-std::int64_t count_in(const json& usage, const char* key, std::size_t bytes) {
-  const json count = value_at(usage, key);
-  if (count.is_number_integer() && count > 0) return count.get<std::int64_t>();
+std::int64_t count_in(const json& usage, const std::array<const char*, 2>& names,
+                      std::size_t bytes) {
+  for (const char* name : names) {
+    const json count = value_at(usage, name);
+    if (count.is_number() && count >= 1 && count < max_count)
+      return static_cast<std::int64_t>(count.get<double>());
+  }
   return static_cast<std::int64_t>(bytes / bytes_of_token);
 }
 
@@ -100,12 +112,15 @@ std::variant<completion_answer, completion_failure> read_answer(long status,
   if (status != 200)
     return completion_failure{
         "answers with status " + std::to_string(status) + ": " + error_text(body), kind_of(status)};
-  const json answer = json::parse(body, nullptr, false);
+  const json answer = parsed(body);
   const json usage = value_at(answer, "usage");
   completion_answer read;
   const auto count = [&](std::size_t answer_bytes) {
-    return used_tokens{count_in(usage, "prompt_tokens", asked_bytes),
-                       count_in(usage, "completion_tokens", answer_bytes)};
+    used_tokens used{count_in(usage, {"prompt_tokens", "input_tokens"}, asked_bytes),
+                     count_in(usage, {"completion_tokens", "output_tokens"}, answer_bytes)};
+    const std::int64_t total = count_in(usage, {"total_tokens", "total_tokens"}, 0);
+    used.answer = std::max(used.answer, total - used.prompt);
+    return used;
   };
   try {
     const json& choice = answer.at("choices").at(0);
@@ -119,6 +134,7 @@ std::variant<completion_answer, completion_failure> read_answer(long status,
                                 failure_kind::passing, count(read.text.size())};
     read.truncated = reason == "length";
     read.used = count(read.text.size());
+    if (read.text.empty()) read.without_text = shown(choice.dump());
     return read;
   } catch (const json::exception&) {
     return completion_failure{"answers with what is no completion: " + shown(body),

@@ -30,7 +30,8 @@ struct used_tokens {
 
 struct completion_answer {
   std::string text;
-  bool truncated = false;  // the length limit has ended it
+  bool truncated = false;      // the length limit has ended it
+  std::string without_text{};  // if there is no text: the beginning of the choice, for a message
   used_tokens used{};
 };
 

@@ -21,6 +21,7 @@ using seconds_type = std::chrono::duration<double>;
 constexpr double max_check_s = 60;
 constexpr std::int64_t tokens_of_check = 16;
 constexpr int tries_of_check = 3;
+constexpr double min_requests_per_minute = 1.0 / (24 * 60);
 constexpr double pause_of_check_s = 1;
 
 }  // namespace
@@ -37,6 +38,8 @@ std::map<std::string, std::string> read_endpoint_keys(
       refuse("url", "is '" + options.url + "', expected http://... or https://...");
     if (url->has_user) refuse("url", "holds a user or a password; use key");
     if (options.model.empty()) refuse("model", "is missing");
+    if (options.requests_per_minute > 0 && options.requests_per_minute < min_requests_per_minute)
+      refuse("requests_per_minute", "is less than one a day; 0 for no limit");
     if (options.api != "chat" && options.api != "completions")
       refuse("api", "is '" + options.api + "', expected chat or completions");
     try {

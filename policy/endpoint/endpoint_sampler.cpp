@@ -177,6 +177,9 @@ class endpoint_sampler final : public completion_sampler {
       at.failures = 0;
       at.usage.answer_s += std::chrono::duration<double>(steady::now() - wanted.began).count();
       count_tokens(at, answer->used);
+      if (!answer->without_text.empty())
+        report(at, "answers without text, which is a sample without a program",
+               ": " + answer->without_text);
       put(wanted, std::move(*answer));
     } else {
       fail(at, std::move(wanted), std::get<completion_failure>(found.read), found.asked_pause_s);
@@ -265,11 +268,18 @@ class endpoint_sampler final : public completion_sampler {
     const double pause = asked_pause_s ? std::min(*asked_pause_s, max_asked_pause_s)
                                        : std::min(doubled, max_pause_s);
     at.pause_end = now + seconds(pause);
-    if (failure.why == at.reported && now - at.reported_at < report_interval) return;
-    at.reported = failure.why;
+    report(at, failure.why,
+           "; the next request follows after " +
+               std::to_string(static_cast<int>(std::ceil(pause))) + " s");
+  }
+
+  // Logs a problem, unless the same one was logged a moment ago.
+  void report(endpoint& at, const std::string& why, const std::string& more) {
+    const auto now = steady::now();
+    if (why == at.reported && now - at.reported_at < report_interval) return;
+    at.reported = why;
     at.reported_at = now;
-    log_("endpoint " + at.name + " " + failure.why + "; the next request follows after " +
-         std::to_string(static_cast<int>(std::ceil(pause))) + " s");
+    log_("endpoint " + at.name + " " + why + more);
   }
 
   void give_up(endpoint& at, const std::string& why) {

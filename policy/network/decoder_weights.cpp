@@ -30,7 +30,7 @@ constexpr std::array<stored_type, 4> stored_types = {
 std::vector<std::filesystem::path> indexed_files(const std::filesystem::path& index) {
   std::set<std::filesystem::path> files;
   try {
-    const auto listed = nlohmann::json::parse(read_policy_file(index));
+    const auto listed = nlohmann::json::parse(read_policy_json(index));
     for (const auto& [name, file] : listed.at("weight_map").items()) {
       const std::filesystem::path one = file.get<std::string>();
       if (one != one.filename())
@@ -42,6 +42,7 @@ std::vector<std::filesystem::path> indexed_files(const std::filesystem::path& in
     throw policy_error(index.string() +
                        ": cannot be read as an index of weights: " + plain_message(e));
   }
+  if (files.empty()) throw policy_error(index.string() + ": weight_map: names no file");
   for (const auto& file : files) {
     if (!std::filesystem::exists(file))
       throw policy_error(index.string() + ": names " + file.filename().string() +
@@ -162,9 +163,30 @@ void refuse_unknown_matrices(const std::filesystem::path& folder, const saved_ad
   }
 }
 
+// Throws policy_error if the config.json next to adapters describes another model than their
+// base's, which peft uses.
+void refuse_other_config(const std::filesystem::path& folder, const std::filesystem::path& base) {
+  if (!std::filesystem::exists(folder / "config.json")) return;
+  decoder_config ours = decoder_config::load(folder / "config.json");
+  const decoder_config theirs = decoder_config::load(base / "config.json");
+  ours.dtype = theirs.dtype;
+  ours.end_tokens = theirs.end_tokens;
+  if (ours != theirs)
+    throw policy_error((folder / "config.json").string() +
+                       ": describes another model than that of the base, " +
+                       (base / "config.json").string());
+}
+
 // Returns the weights that a folder of adapters belongs to, merged with them.
 decoder_weights load_merged(const std::filesystem::path& folder, const decoder_config& config) {
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) {
+    if (std::filesystem::exists(folder / name))
+      throw policy_error(folder.string() + ": has both " + name +
+                         " and adapter_config.json; move the adapters to another folder, or remove "
+                         "one of the two");
+  }
   const saved_adapters saved = load_adapters(folder);
+  refuse_other_config(folder, saved.base);
   decoder_weights weights = decoder_weights::load(saved.base, config);
   refuse_unknown_matrices(folder, saved, weights);
   for (const auto& [name, tensor] : saved.adapters.all()) weights.all()[name] = tensor;
@@ -233,9 +255,9 @@ void decoder_weights::require_files(const std::filesystem::path& folder) {
 
 decoder_weights decoder_weights::load(const std::filesystem::path& folder,
                                       const decoder_config& config) {
-  if (has_adapters(folder) && !std::filesystem::exists(folder / "model.safetensors"))
-    return load_merged(folder, config);
+  if (has_adapters(folder)) return load_merged(folder, config);
   decoder_weights weights;
+  const bool is_indexed = std::filesystem::exists(folder / "model.safetensors.index.json");
   read_tensors(folder, [&](const safetensor& stored) {
     const auto type = std::find_if(stored_types.begin(), stored_types.end(),
                                    [&](const stored_type& t) { return t.name == stored.dtype; });
@@ -243,6 +265,10 @@ decoder_weights decoder_weights::load(const std::filesystem::path& folder,
       throw std::runtime_error("tensor " + stored.name + " is of dtype " + stored.dtype);
     at::Tensor tensor = at::empty(stored.shape, type->type);
     std::copy(stored.bytes.begin(), stored.bytes.end(), static_cast<char*>(tensor.data_ptr()));
+    if (!is_indexed && weights.all().contains(stored.name))
+      throw std::runtime_error("the tensor " + stored.name +
+                               " is in another *.safetensors of the folder as well, and no "
+                               "model.safetensors.index.json says which one counts");
     weights.all()[stored.name] = tensor.to(scalar_type(config.dtype));
     note_progress();
   });

@@ -38,4 +38,17 @@ class added_tokens {
   std::array<bool, 256> is_first_byte_{};  // of a token
 };
 
+// Appends the ids of added tokens in a text, and what `encode` appends for the text between them.
+template <class Encode>
+void cut_at(const added_tokens& added, std::string_view text, std::vector<std::uint32_t>& out,
+            const Encode& encode) {
+  std::size_t at = 0;
+  while (const auto found = added.find(text, at)) {
+    encode(text.substr(at, found->begin - at), out);
+    out.push_back(found->id);
+    at = found->end;
+  }
+  encode(text.substr(at), out);
+}
+
 }  // namespace hone

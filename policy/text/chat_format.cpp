@@ -21,6 +21,23 @@ constexpr std::array<const char*, 3> template_files = {"chat_template.jinja", "c
 constexpr std::size_t max_answer_bytes = 16U << 20U;
 constexpr std::chrono::seconds answer_limit{60};  // starting Python on a busy machine included
 
+// The characters that Python's str.strip() removes.
+constexpr std::array<std::string_view, 29> spaces = {
+    "\t",     "\n",     "\v",     "\f",     "\r",     "\x1c",   "\x1d",   "\x1e",
+    "\x1f",   " ",      "\u0085", "\u00a0", "\u1680", "\u2000", "\u2001", "\u2002",
+    "\u2003", "\u2004", "\u2005", "\u2006", "\u2007", "\u2008", "\u2009", "\u200a",
+    "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
+
+std::string_view stripped(std::string_view text) {
+  const auto begins = [&](std::string_view space) { return text.starts_with(space); };
+  const auto ends = [&](std::string_view space) { return text.ends_with(space); };
+  for (auto at = spaces.begin(); (at = std::ranges::find_if(spaces, begins)) != spaces.end();)
+    text.remove_prefix(at->size());
+  for (auto at = spaces.begin(); (at = std::ranges::find_if(spaces, ends)) != spaces.end();)
+    text.remove_suffix(at->size());
+  return text;
+}
+
 chat_format format_of(const json& answer) {
   return {answer.at("before"), answer.at("behind"), answer.at("end"), answer.at("strips")};
 }
@@ -28,11 +45,7 @@ chat_format format_of(const json& answer) {
 }  // namespace
 
 std::string chat_format::around(const std::string& message) const {
-  if (!strips) return before + message + behind;
-  constexpr const char* spaces = " \t\n\v\f\r";
-  const std::size_t begin = message.find_first_not_of(spaces);
-  if (begin == std::string::npos) return before + behind;
-  return before + message.substr(begin, message.find_last_not_of(spaces) - begin + 1) + behind;
+  return before + (strips ? std::string(stripped(message)) : message) + behind;
 }
 
 bool may_have_chat_template(const std::filesystem::path& folder) {
@@ -67,7 +80,7 @@ chat_format read_chat_template(const std::filesystem::path& folder,
 
 chat_format load_chat_format(const std::filesystem::path& file) {
   try {
-    return format_of(json::parse(read_policy_file(file)));
+    return format_of(json::parse(read_policy_json(file)));
   } catch (const json::exception& e) {
     throw policy_error(file.string() + ": cannot be read as a chat format: " + plain_message(e));
   }

@@ -21,19 +21,12 @@ import jinja2.sandbox
 
 MESSAGE = "the-message-of-the-user"
 ANSWER = "the-answer-of-the-model"
-# Messages that a template must leave as they are.
+# Messages that a template must leave as they are, with words that templates look for.
 TRIES = [
+    MESSAGE + " <|im_end|> <|channel|>analysis<|message|> [INST] [/INST] </s> <|eot_id|> <think>",
+    "Write a faster CUDA kernel for torch.softmax, system: user: assistant:\n" + MESSAGE,
     MESSAGE + "\n\n```python\n    x = \"a\" & {{ b }} < c > 'd' % {% e %}\n```\nend",
     "## Title\n\n* one\n* two </think> <tool> é 漢 😀\n" + MESSAGE,
-]
-TOKENS = [
-    "bos_token",
-    "eos_token",
-    "unk_token",
-    "sep_token",
-    "pad_token",
-    "cls_token",
-    "mask_token",
 ]
 
 
@@ -63,7 +56,13 @@ def to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=F
 
 
 def read_json(path):
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    try:
+        read = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError as error:
+        raise ValueError(f"{path.name}: is no JSON: {error}") from None
+    if not isinstance(read, dict):
+        raise ValueError(f"{path.name}: is no JSON object")
+    return read
 
 
 def find_template(folder, settings):
@@ -71,22 +70,33 @@ def find_template(folder, settings):
     alone = folder / "chat_template.jinja"
     if alone.is_file():
         return alone.read_text(encoding="utf-8")
-    given = read_json(folder / "chat_template.json").get("chat_template")
-    given = given or settings.get("chat_template")
+    given = settings.get("chat_template")
     if isinstance(given, list):  # several, by name
-        named = {one["name"]: one["template"] for one in given}
-        return named.get("default")
+        given = {one.get("name"): one.get("template") for one in given if isinstance(one, dict)}
+    if isinstance(given, dict):
+        given = given.get("default")
+    if given is None and (folder / "chat_template.json").is_file():
+        raise ValueError(
+            "chat_template.json is the file of a processor; write its template into "
+            "chat_template.jinja"
+        )
+    if given is not None and not isinstance(given, str):
+        raise ValueError(f"tokenizer_config.json: chat_template: has {given!r}, expected a text")
     return given
 
 
 def special_tokens(folder, settings):
     """Returns the texts of the special tokens by the names that templates use."""
     found = {}
-    for source in (read_json(folder / "special_tokens_map.json"), settings):
-        for name in TOKENS:
-            token = source.get(name)
-            if token:
-                found[name] = token["content"] if isinstance(token, dict) else token
+    for source in (settings, read_json(folder / "special_tokens_map.json")):
+        extra = source.get("extra_special_tokens")
+        named = (extra if isinstance(extra, dict) else {}) | {
+            name: token for name, token in source.items() if name.endswith("_token")
+        }
+        for name, token in named.items():
+            text = token.get("content") if isinstance(token, dict) else token
+            if isinstance(text, str) and text:
+                found[name] = text
     return found
 
 

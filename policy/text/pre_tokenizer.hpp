@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +16,11 @@ namespace hone {
 // Returns `text` with U+FFFD instead of each byte that is not part of valid UTF-8.
 std::string valid_utf8(std::string_view text);
 std::string encode_utf8(std::uint32_t code_point);
+// Returns the printable character that byte-level BPE writes for each byte, in UTF-8 (GPT-2's
+// bytes_to_unicode).
+std::array<std::string, 256> byte_characters();
+// Returns the text in the normalization form NFC.
+std::string normalized(std::string_view text);
 
 // GPT-2's pattern, which a ByteLevel pre-tokenizer applies if its `use_regex` is set.
 extern const char* const gpt2_pattern;
@@ -23,11 +29,13 @@ extern const char* const gpt2_pattern;
 // threads may use it.
 class pattern {
  public:
-  // Compiles the expression. Throws policy_error if it is invalid.
+  // Compiles the expression. Throws policy_error if it is invalid, or if it could match otherwise
+  // than with Oniguruma, which the package `tokenizers` uses.
   explicit pattern(const std::string& source);
   // Returns an expression that matches only `literal`.
   static std::string escape(const std::string& literal);
-  // Returns [begin, end) in bytes of every non-empty match, in order. `text` must be valid UTF-8.
+  // Returns [begin, end) in bytes of every match, in order. `text` must be valid UTF-8. Throws
+  // policy_error if the search needs more steps than max_steps.
   std::vector<std::pair<std::size_t, std::size_t>> matches(std::string_view text) const;
 
  private:

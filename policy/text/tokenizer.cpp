@@ -1,10 +1,7 @@
 #include "policy/text/tokenizer.hpp"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -14,6 +11,7 @@
 
 #include "messages/plain_message.hpp"
 #include "policy/text/added_tokens.hpp"
+#include "policy/text/listed_tokens.hpp"
 #include "policy/text/pair_merges.hpp"
 #include "policy/text/pre_tokenizer.hpp"
 
@@ -21,31 +19,6 @@ namespace hone {
 namespace {
 
 using nlohmann::json;
-
-// Returns the printable character that byte-level BPE writes for each byte, in UTF-8 (GPT-2's
-// bytes_to_unicode).
-std::array<std::string, 256> byte_characters() {
-  std::array<std::string, 256> table;
-  std::uint32_t next = 256;
-  for (std::uint32_t b = 0; b < 256; ++b) {
-    const bool printable = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174);
-    table[b] = encode_utf8(printable ? b : next++);
-  }
-  return table;
-}
-
-// Appends the ids of added tokens in a text, and what `encode` appends for the text between them.
-template <class Encode>
-void cut_at(const added_tokens& added, std::string_view text, std::vector<token_id>& out,
-            const Encode& encode) {
-  std::size_t at = 0;
-  while (const auto found = added.find(text, at)) {
-    encode(text.substr(at, found->begin - at), out);
-    out.push_back(found->id);
-    at = found->end;
-  }
-  encode(text.substr(at), out);
-}
 
 }  // namespace
 
@@ -76,6 +49,7 @@ struct tokenizer::state {
   mutable std::mutex cache_lock;
   mutable std::unordered_map<std::string, std::vector<token_id>> cache;
 
+  void read(const json& file);
   void read_model(const json& model);
   void read_added_tokens(const json& list);
   void read_normalizer(const json& node);
@@ -103,9 +77,25 @@ void tokenizer::state::set_token(token_id id, const std::string& text) {
   tokens[id] = text;
 }
 
+void tokenizer::state::read(const json& file) {
+  read_model(file.at("model"));
+  if (file.contains("normalizer")) read_normalizer(file.at("normalizer"));
+  if (file.contains("added_tokens")) read_added_tokens(file.at("added_tokens"));
+  const json before = file.value("pre_tokenizer", json());
+  if (!before.is_null()) read_pre_tokenizer(before);
+  if (std::none_of(steps.begin(), steps.end(), [](const step& s) { return s.spells_bytes; }))
+    throw policy_error("pre_tokenizer: has no ByteLevel; only byte-level BPE is supported");
+  if (file.contains("post_processor")) read_post_processor(file.at("post_processor"));
+}
+
 void tokenizer::state::read_model(const json& model) {
   if (model.value("type", "BPE") != "BPE")
     throw policy_error("a model of type " + model.value("type", "") + "; only BPE is supported");
+  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
+    const json given = model.value(key, json());
+    if (!given.is_null() && given != "" && given != 0)
+      throw policy_error(std::string(key) + ": is " + given.dump() + ", and is not supported");
+  }
   ignore_merges = model.contains("ignore_merges") && model.at("ignore_merges") == true;
   for (const auto& [text, id] : model.at("vocab").items()) {
     vocabulary[text] = id.get<token_id>();
@@ -142,6 +132,9 @@ void tokenizer::state::read_model(const json& model) {
                    [](const auto& token) { return token.has_value(); }))
     throw policy_error(
         "the vocabulary has no token for any byte; only byte-level BPE is supported");
+  if (model.value("byte_fallback", false) &&
+      std::count(byte_tokens.begin(), byte_tokens.end(), std::nullopt) > 0)
+    throw policy_error("byte_fallback: is true, and some bytes have no token");
   if (!model.contains("unk_token") || model.at("unk_token").is_null()) return;
   fuses_unknown = model.value("fuse_unk", false);
   const auto found = vocabulary.find(model.at("unk_token").get<std::string>());
@@ -152,15 +145,28 @@ void tokenizer::state::read_model(const json& model) {
   }
 }
 
+// The package `tokenizers` gives an added token the id that its text has already, or else the next
+// free one, whatever the file says.
 void tokenizer::state::read_added_tokens(const json& list) {
+  auto next = static_cast<token_id>(vocabulary.size());
   for (const json& token : list) {
     const auto id = token.at("id").get<token_id>();
     const auto text = token.at("content").get<std::string>();
+    const auto known = vocabulary.find(text);
+    const token_id expected = known != vocabulary.end() ? known->second : next;
+    if (id != expected)
+      throw policy_error("added_tokens: '" + text + "' has the id " + std::to_string(id) +
+                         ", expected " + std::to_string(expected) +
+                         (known != vocabulary.end() ? ", as in the vocabulary" : ", the next one"));
+    next = std::max(next, id + 1);
     set_token(id, text);
     is_added[id] = true;
     is_special[id] = token.value("special", false);
     vocabulary[text] = id;
-    auto& found_in = token.value("normalized", false) ? added_normalized : added;
+    const bool is_normalized = token.value("normalized", false);
+    if (is_normalized && normalize && normalized(text) != text)
+      throw policy_error("added_tokens: '" + text + "' is not what the normalizer makes of it");
+    auto& found_in = is_normalized ? added_normalized : added;
     found_in.add({text, id, token.value("lstrip", false), token.value("rstrip", false),
                   token.value("single_word", false)});
   }
@@ -188,7 +194,6 @@ void tokenizer::state::add_split(const std::string& source, const std::string& b
 }
 
 void tokenizer::state::read_pre_tokenizer(const json& node) {
-  if (node.is_null()) return;
   const std::string type = node.value("type", "");
   if (type == "Sequence") {
     for (const json& part : node.at("pretokenizers")) read_pre_tokenizer(part);
@@ -260,18 +265,7 @@ std::vector<token_id> tokenizer::state::encode_piece(std::string_view piece) con
 
 void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& out) const {
   if (raw.empty()) return;
-  std::string text(raw);
-  if (normalize) {
-    // The length is passed because the text may hold NUL characters.
-    utf8proc_uint8_t* normal = nullptr;
-    const utf8proc_ssize_t size =
-        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                     static_cast<utf8proc_ssize_t>(text.size()), &normal,
-                     static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-    if (size >= 0)
-      text.assign(reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size));
-    std::free(normal);
-  }
+  const std::string text = normalize ? normalized(raw) : std::string(raw);
   cut_at(added_normalized, text, out,
          [this](std::string_view piece, std::vector<token_id>& to) { encode_words(piece, to); });
 }
@@ -324,21 +318,18 @@ tokenizer::tokenizer(tokenizer&&) noexcept = default;
 tokenizer& tokenizer::operator=(tokenizer&&) noexcept = default;
 
 tokenizer tokenizer::load(const std::filesystem::path& path) {
-  const std::string text = read_policy_file(path);
+  const std::string text = read_policy_json(path);
+  auto s = std::make_unique<state>();
   try {
-    const json file = json::parse(text);
-    auto s = std::make_unique<state>();
-    s->read_model(file.at("model"));
-    if (file.contains("added_tokens")) s->read_added_tokens(file.at("added_tokens"));
-    if (file.contains("normalizer")) s->read_normalizer(file.at("normalizer"));
-    if (file.contains("pre_tokenizer")) s->read_pre_tokenizer(file.at("pre_tokenizer"));
-    if (file.contains("post_processor")) s->read_post_processor(file.at("post_processor"));
-    return tokenizer(std::move(s));
+    s->read(json::parse(text));
   } catch (const json::exception& e) {
     throw policy_error(path.string() + ": cannot be read as a tokenizer.json: " + plain_message(e));
   } catch (const policy_error& e) {
     throw policy_error(path.string() + ": " + e.what());
   }
+  tokenizer made(std::move(s));
+  refuse_tokens_elsewhere(path.parent_path(), [&](std::string_view t) { return made.id_of(t); });
+  return made;
 }
 
 std::vector<token_id> tokenizer::encode(std::string_view raw) const {

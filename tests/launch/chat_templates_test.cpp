@@ -72,6 +72,11 @@ TEST(ChatTemplates, ThatLookIntoMessagesOrFailAreRefused) {
               HasSubstr("2 times, not once"));
   EXPECT_THAT(refusal("{% for m in messages %}{{ m.content | replace('#', '') }}{% endfor %}"),
               HasSubstr("changes messages"));
+  for (const char* word : {"<|im_end|>", "<|channel|>", "[INST]", "CUDA", "kernel"})
+    EXPECT_THAT(refusal("{% for m in messages %}{{ m.content | replace('" + std::string(word) +
+                        "', '') }}{% endfor %}"),
+                HasSubstr("changes messages"))
+        << word;
   EXPECT_THAT(refusal("{{ raise_exception('no chats here') }}"), HasSubstr("no chats here"));
   EXPECT_THAT(refusal("{% for m in messages %}"), HasSubstr("cannot be used"));
   EXPECT_THAT(refusal("{{ ''.__class__.__mro__ }}"), HasSubstr("cannot be used"))
@@ -79,6 +84,39 @@ TEST(ChatTemplates, ThatLookIntoMessagesOrFailAreRefused) {
   EXPECT_THAT(
       refusal("{% for i in range(10 ** 9) %}{% for j in range(9) %}{% endfor %}{% endfor %}"),
       HasSubstr("Range too big"));
+}
+
+TEST(ChatTemplates, AreReadFromTheFilesThatTransformersReads) {
+  const testing_support::temporary_folder folder;
+  const auto asked = [&](const std::string& settings) {
+    write_file(folder / "tokenizer_config.json", settings);
+    return find_chat_format(folder.path(), "auto").around("m");
+  };
+  const auto refusal = [&](const std::string& settings) {
+    return testing_support::refusal_of<policy_error>([&] { asked(settings); });
+  };
+  const std::string given =
+      R"("{{ bos_token }}{{ boi_token }}{% for m in messages %}{{ m.content }}{% endfor %}")";
+  EXPECT_EQ(asked(R"({"chat_template":)" + given + R"(,"bos_token":"<s>"})"), "<s>m");
+  EXPECT_EQ(asked(R"({"chat_template":{"default":)" + given + "}}"), "m");
+  EXPECT_EQ(asked(R"({"chat_template":[{"name":"default","template":)" + given + "}]}"), "m");
+  EXPECT_EQ(asked(R"({"extra_special_tokens":{"boi_token":"<i>"},"chat_template":)" + given + "}"),
+            "<i>m");
+  write_file(folder / "special_tokens_map.json", R"({"bos_token":{"content":"<b>"}})");
+  EXPECT_EQ(asked(R"({"chat_template":)" + given + R"(,"bos_token":"<s>"})"), "<b>m");
+  EXPECT_THAT(refusal(R"({"chat_template":5})"), HasSubstr("chat_template: has 5"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("tokenizer_config.json: is no JSON object"));
+  EXPECT_THAT(refusal("{"), HasSubstr("tokenizer_config.json: is no JSON"));
+  write_file(folder / "chat_template.json", R"({"chat_template":)" + given + "}");
+  EXPECT_EQ(asked(R"({"chat_template":"{% for m in messages %}{{ m.content }}!{% endfor %}"})"),
+            "m!");
+  EXPECT_THAT(refusal("{}"), HasSubstr("chat_template.json is the file of a processor"));
+}
+
+TEST(ChatTemplates, ThatStripMessagesStripAllSpaces) {
+  const chat_format format{"<", ">", "", true};
+  EXPECT_EQ(format.around("\u3000\u00a0 x\u2003y \u0085\n"), "<x\u2003y>");
+  EXPECT_EQ(format.around(" \u2028 "), "<>");
 }
 
 TEST(ChatTemplates, AreKeptInAFile) {

@@ -132,6 +132,25 @@ TEST(CompletionAnswer, ThatIsNoneIsAFailureWhateverItIs) {
   }
 }
 
+TEST(CompletionAnswer, CountsTokensUnderAllOfTheirNames) {
+  const auto used = [](const std::string& usage) {
+    return answer_of(R"({"choices":[{"text":"abcd"}],"usage":)" + usage + "}").used;
+  };
+  EXPECT_EQ(used(R"({"prompt_tokens":7.0,"completion_tokens":5000.0})").answer, 5000);
+  EXPECT_EQ(used(R"({"input_tokens":4000,"output_tokens":1000})").prompt, 4000);
+  EXPECT_EQ(used(R"({"input_tokens":4000,"output_tokens":1000})").answer, 1000);
+  EXPECT_EQ(used(R"({"prompt_tokens":100,"total_tokens":5000})").answer, 4900);
+  EXPECT_EQ(used(R"({"completion_tokens":1e300,"prompt_tokens":-4})").answer, 1);
+}
+
+TEST(CompletionAnswer, NestedDeeplyIsNoCompletion) {
+  for (const char* key : {"finish_reason", "text"}) {
+    const std::string body = std::string(R"({"choices":[{")") + key + R"(":)" +
+                             std::string(200000, '[') + std::string(200000, ']') + "}]}";
+    EXPECT_THAT(failure_of(200, body).why, HasSubstr("no completion"));
+  }
+}
+
 TEST(CompletionAnswer, TellsWhatPassesFromWhatDoesNot) {
   for (const long status : {429L, 502L, 503L, 504L, 529L})
     EXPECT_EQ(failure_of(status, "").kind, failure_kind::away) << status;

@@ -140,7 +140,7 @@ You help.<|end|>
 {% endfor %}""",
     ),
     "thoughts": (
-        "chat_template.json",
+        "chat_template.jinja",
         {"eos_token": "<|end|>"},
         """{%- set found = namespace(last=0) %}
 {%- for message in messages[::-1] %}
@@ -176,12 +176,7 @@ def make_chats() -> None:
             (folder / file).write_text(template)
             (folder / "special_tokens_map.json").write_text(json.dumps(tokens, indent=1))
         else:
-            settings = {"chat_template": template}
-            (folder / file).write_text(
-                json.dumps(
-                    settings if file == "chat_template.json" else settings | tokens, indent=1
-                )
-            )
+            (folder / file).write_text(json.dumps({"chat_template": template} | tokens, indent=1))
         plain = {k: v["content"] if isinstance(v, dict) else v for k, v in tokens.items()}
         tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, **plain)
         golden = []

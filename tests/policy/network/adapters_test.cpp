@@ -149,20 +149,35 @@ TEST_F(Adapters, OfKindsThatHoneDoesNotComputeAreRefused) {
   EXPECT_NO_THROW(decoder_weights::load(folder, config_));
   nlohmann::json config;
   std::ifstream(folder / "adapter_config.json") >> config;
-  const std::map<std::string, nlohmann::json> kinds = {{"use_rslora", true},
-                                                       {"use_dora", true},
-                                                       {"alpha_pattern", {{"q_proj", 3}}},
-                                                       {"modules_to_save", {"lm_head"}},
-                                                       {"bias", "all"}};
+  const std::vector<std::pair<std::string, nlohmann::json>> kinds = {
+      {"use_rslora", true},
+      {"use_dora", true},
+      {"alpha_pattern", {{"q_proj", 3}}},
+      {"modules_to_save", {"lm_head"}},
+      {"bias", "all"},
+      {"init_lora_weights", "pissa"},
+      {"exclude_modules", {"up_proj"}},
+      {"layers_to_transform", {7}},
+      {"target_modules", {"q_proj"}},
+      {"layer_replication", {{0, 1}}},
+      {"peft_type", "LOHA"},
+      {"a_new_key", 3},
+      {"r", 2},
+      {"r", 0},
+      {"r", 4.5},
+      {"lora_alpha", nullptr},
+      {"base_model_name_or_path", "."}};
   for (const auto& [key, value] : kinds) {
     nlohmann::json with = config;
     with[key] = value;
     std::ofstream(folder / "adapter_config.json") << with;
-    EXPECT_THROW(decoder_weights::load(folder, config_), policy_error) << key;
+    EXPECT_THROW(decoder_weights::load(folder, config_), policy_error) << key << " " << value;
   }
   config["use_rslora"] = false;
   config["bias"] = "none";
   config["rank_pattern"] = nlohmann::json::object();
+  config["init_lora_weights"] = "gaussian";
+  config["layers_to_transform"] = nullptr;
   std::ofstream(folder / "adapter_config.json") << config;
   EXPECT_NO_THROW(decoder_weights::load(folder, config_));
 }

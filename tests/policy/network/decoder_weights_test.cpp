@@ -100,9 +100,10 @@ TEST_F(ShardedWeights, WithATensorThatNothingUsesAreRefused) {
 }
 TEST_F(ShardedWeights, ThatAreNotFiniteCannotBeTrained) {
   std::filesystem::copy_file(golden / "tokenizer_lines.json", folder_ / "tokenizer.json");
-  write_file(folder_ / "config.json",
-             R"({"vocab_size": 420, "hidden_size": 8, "num_hidden_layers": 1,)"
-             R"( "num_attention_heads": 1, "intermediate_size": 8, "eos_token_id": 1})");
+  write_file(
+      folder_ / "config.json",
+      R"({"model_type": "llama", "vocab_size": 420, "hidden_size": 8, "num_hidden_layers": 1,)"
+      R"( "num_attention_heads": 1, "intermediate_size": 8, "eos_token_id": 1})");
   auto weights = decoder_weights::random(decoder_config::load(folder_ / "config.json"), 1);
   weights.all()["model.norm.weight"][3] = std::nan("");
   EXPECT_EQ(weights.find_not_finite(), "model.norm.weight");

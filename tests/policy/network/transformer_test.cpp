@@ -203,13 +203,14 @@ TEST(DecoderConfig, NamesTheWrongKey) {
   };
   EXPECT_THAT(error_of("{"), testing::HasSubstr("is no JSON"));
   EXPECT_THAT(error_of("[]"), testing::HasSubstr("no JSON object"));
-  EXPECT_EQ(error_of("{}"), "") << "keys that are absent have the defaults of the type";
+  EXPECT_EQ(error_of(R"({"model_type":"llama"})"), "")
+      << "keys that are absent have the defaults of the type";
+  EXPECT_THAT(error_of("{}"), testing::HasSubstr("model_type: is missing"));
   const std::string good =
       R"("vocab_size":8,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,)"
-      R"("intermediate_size":8)";
+      R"("intermediate_size":8,"model_type":"llama")";
   EXPECT_EQ(error_of("{" + good + "}"), "");
-  EXPECT_THAT(error_of("{" + good + R"(,"model_type":"gpt2"})"),
-              testing::HasSubstr("'gpt2' is not supported"));
+  EXPECT_THAT(error_of(R"({"model_type":"gpt2"})"), testing::HasSubstr("'gpt2' is not supported"));
   EXPECT_THAT(error_of("{" + good + R"(,"hidden_act":"gelu"})"), testing::HasSubstr("hidden_act"));
   EXPECT_THAT(error_of("{" + good + R"(,"num_key_value_heads":3})"),
               testing::HasSubstr("must divide"));
@@ -225,6 +226,46 @@ TEST(DecoderConfig, NamesTheWrongKey) {
   for (const char* rope : {R"({"rope_type":"linear"})", R"({"type":"llama3","factor":8})"})
     EXPECT_THAT(error_with((std::string(R"("rope_scaling":)") + rope).c_str()),
                 testing::HasSubstr("is missing, and has no default"));
+}
+
+TEST(DecoderConfig, RefusesWhatTransformersComputesOtherwise) {
+  const temporary_folder folder;
+  const auto error_of = [&](const std::string& keys) {
+    write_file(folder / "config.json", R"({"num_hidden_layers":2,)" + keys + "}");
+    return testing_support::refusal_of<policy_error>(
+        [&] { decoder_config::load(folder / "config.json"); });
+  };
+  const std::string llama = R"("model_type":"llama",)";
+  const std::string linear = R"({"rope_type":"linear","factor":4})";
+  EXPECT_THAT(
+      error_of(llama + R"("rope_parameters":{"rope_type":"default"},"rope_scaling":)" + linear),
+      testing::HasSubstr("rope_scaling: differs from rope_parameters"));
+  EXPECT_EQ(error_of(llama + R"("rope_parameters":)" + linear + R"(,"rope_scaling":)" + linear),
+            "");
+  EXPECT_EQ(error_of(llama + R"("rope_parameters":{},"rope_scaling":)" + linear), "");
+  EXPECT_THAT(error_of(llama + R"("partial_rotary_factor":0.5,"rope_scaling":)" + linear),
+              testing::HasSubstr("partial_rotary_factor"));
+  EXPECT_THAT(error_of(llama + R"("is_causal":false)"), testing::HasSubstr("is_causal"));
+  EXPECT_EQ(error_of(llama + R"("is_causal":null)"), "");
+  EXPECT_THAT(error_of(R"("model_type":"llama","num_hidden_layers":1000000000000)"),
+              testing::HasSubstr("num_hidden_layers: is 1000000000000"));
+  EXPECT_THAT(error_of(R"("model_type":"llama","eos_token_id":)" + std::string(200000, '[')),
+              testing::HasSubstr("nested"));
+  const std::string qwen3 = R"("model_type":"qwen3",)";
+  EXPECT_THAT(error_of(qwen3 + R"("head_dim":null)"), testing::HasSubstr("head_dim: is null"));
+  EXPECT_THAT(error_of(qwen3 + R"("rope_parameters":{"full_attention":{"rope_type":"default"}})"),
+              testing::HasSubstr("for each type of layer"));
+  for (const char* kinds :
+       {R"(["full_attention"])", "[]", R"(["full_attention","linear_attention"])",
+        R"(["full_attention","chunked_attention"])", "7"})
+    EXPECT_THAT(error_of(qwen3 + R"("layer_types":)" + kinds), testing::HasSubstr("layer_types"));
+  EXPECT_THAT(error_of(qwen3 + R"("layer_types":["full_attention","sliding_attention"])"),
+              testing::HasSubstr("layer_types"))
+      << "and no switch";
+  EXPECT_THAT(error_of(R"("model_type":"mistral","sliding_window":8,)"
+                       R"("layer_types":["full_attention","full_attention"])"),
+              testing::HasSubstr("sliding_window"))
+      << "mistral has one window for all layers";
 }
 
 TEST(DecoderConfig, RefusesWindowsAsTheModelTypeHasThem) {

@@ -25,10 +25,11 @@ class TextCodec : public testing::Test {
     std::filesystem::copy_file(golden / ("tokenizer_" + tokenizer + ".json"),
                                folder_ / "tokenizer.json",
                                std::filesystem::copy_options::overwrite_existing);
-    write_file(folder_ / "config.json",
-               R"({"vocab_size": 500, "hidden_size": 8, "num_hidden_layers": 1,)"
-               R"( "num_attention_heads": 1, "intermediate_size": 8, )" +
-                   keys + "}");
+    write_file(
+        folder_ / "config.json",
+        R"({"model_type": "llama", "vocab_size": 500, "hidden_size": 8, "num_hidden_layers": 1,)"
+        R"( "num_attention_heads": 1, "intermediate_size": 8, )" +
+            keys + "}");
   }
   text_codec load(const chat_format& chat = {}) const {
     return text_codec::load(folder_.path(), chat);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "policy/text/pre_tokenizer.hpp"
 #include "tests/support/policy_folders.hpp"
 #include "tests/support/refusal.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -106,11 +107,66 @@ TEST(Tokenizer, AnUnknownTokenStandsForBytesWithoutOne) {
         folder / "tokenizer.json",
         std::string(R"({"model":{"type":"BPE","unk_token":"<u>","fuse_unk":)") +
             (fuses ? "true" : "false") + R"(,"vocab":{"<u>":0,"a":1,"b":2,"ab":3},)" +
-            R"("merges":["a b"]}})");
+            R"("merges":["a b"]},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}})");
     return tokenizer::load(folder / "tokenizer.json").encode("xyabzb");
   };
   EXPECT_THAT(ids_of(false), testing::ElementsAre(0, 0, 3, 0, 2));
   EXPECT_THAT(ids_of(true), testing::ElementsAre(0, 3, 0, 2));
+}
+
+TEST(Tokenizer, RefusesWhatTheTokenizersPackageReadsOtherwise) {
+  const testing_support::temporary_folder folder;
+  const nlohmann::json good = {
+      {"model", {{"type", "BPE"}, {"vocab", {{"a", 0}, {"b", 1}, {"ab", 2}}}, {"merges", {"a b"}}}},
+      {"added_tokens", {{{"id", 3}, {"content", "<s>"}, {"special", true}}}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}}};
+  const auto error_of = [&](const nlohmann::json& patch, const std::string& settings = "{}") {
+    nlohmann::json file = good;
+    file.merge_patch(patch);
+    std::ofstream(folder / "tokenizer.json") << file;
+    testing_support::write_file(folder / "tokenizer_config.json", settings);
+    return testing_support::refusal_of<policy_error>(
+        [&] { tokenizer::load(folder / "tokenizer.json"); });
+  };
+  const auto split = [](const std::string& regex) {
+    return nlohmann::json::parse(R"({"pre_tokenizer":{"type":"Sequence","pretokenizers":[
+        {"type":"Split","pattern":{"Regex":)" +
+                                 nlohmann::json(regex).dump() +
+                                 R"(},"behavior":"Isolated"},
+        {"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}})");
+  };
+  using testing::HasSubstr;
+  EXPECT_EQ(error_of(nlohmann::json::object()), "");
+  EXPECT_THAT(error_of({{"pre_tokenizer", nullptr}}), HasSubstr("ByteLevel"));
+  EXPECT_THAT(error_of({{"pre_tokenizer", {{"type", "Digits"}}}}), HasSubstr("ByteLevel"));
+  EXPECT_THAT(error_of({{"model", {{"dropout", 0.5}}}}), HasSubstr("dropout"));
+  EXPECT_EQ(error_of({{"model", {{"dropout", nullptr}, {"end_of_word_suffix", ""}}}}), "");
+  EXPECT_THAT(error_of({{"model", {{"end_of_word_suffix", "</w>"}}}}), HasSubstr("end_of_word"));
+  for (const char* regex : {"\\h+", "[\\p{L}&&[^a]]+", "\\p{N}{0,3}", "(?=a)|b?"})
+    EXPECT_THAT(error_of(split(regex)), HasSubstr("not supported")) << regex;
+  EXPECT_EQ(error_of(split("\\\\h|[a&]|a{1,3}")), "");
+  const auto added = [](int id, const char* text) {
+    return nlohmann::json{{"added_tokens", {{{"id", id}, {"content", text}}}}};
+  };
+  EXPECT_THAT(error_of(added(5, "<s>")), HasSubstr("the next one")) << "a gap";
+  EXPECT_THAT(error_of(added(1, "<s>")), HasSubstr("'<s>' has the id 1, expected 3"));
+  EXPECT_THAT(error_of(added(3, "ab")), HasSubstr("as in the vocabulary"));
+  EXPECT_EQ(error_of(added(2, "ab")), "");
+  const auto none = nlohmann::json::object();
+  EXPECT_EQ(error_of(none, R"({"bos_token":"<s>","eos_token":null,"add_bos_token":true})"), "");
+  EXPECT_THAT(error_of(none, R"({"eos_token":"</s>"})"), HasSubstr("'</s>' is no token of"));
+  EXPECT_THAT(error_of(none, R"({"additional_special_tokens":["<t>"]})"), HasSubstr("'<t>'"));
+  EXPECT_THAT(error_of(none, R"({"added_tokens_decoder":{"4":{"content":"<s>"}}})"),
+              HasSubstr("has the id 4, and 3"));
+  EXPECT_THAT(error_of(none, "{"), HasSubstr("tokenizer_config.json: is no JSON"));
+}
+
+TEST(Tokenizer, CutsLongTextsOrSaysThatItCannot) {
+  const pattern letters(R"((?:\p{L}\p{M}*)+|[^\p{L}]+)");
+  for (const std::size_t size : {500, 5000, 50000})
+    EXPECT_EQ(letters.matches(std::string(size, 'a') + " b").size(), 3U) << size;
+  const pattern slow(R"((?:a+)+b|[\s\S])");
+  EXPECT_THROW(slow.matches(std::string(40, 'a')), policy_error);
 }
 
 TEST(Tokenizer, EncodesVeryLongPiecesInTime) {
