@@ -66,9 +66,14 @@ class config_reader {
   double number(const char* key, double otherwise) const {
     return value<double>(key, otherwise, "a number", &json::is_number);
   }
+  double positive(const char* key, double otherwise) const {
+    const double given = number(key, otherwise);
+    if (!(given > 0)) refuse(key, "has " + (*values_)[key].dump() + ", expected a number above 0");
+    return given;
+  }
   double required_number(const char* key) const {
     if (!has(key)) refuse(key, "is missing, and has no default");
-    return number(key, 0);
+    return positive(key, 1);
   }
   bool flag(const char* key, bool otherwise) const {
     return value<bool>(key, otherwise, "true or false", &json::is_boolean);
@@ -123,7 +128,7 @@ std::optional<std::vector<std::int64_t>> read_end_tokens(const json& file,
 
 void read_rope(const json& file, const config_reader& reader, const std::string& path,
                decoder_config& c) {
-  c.rope_theta = reader.number("rope_theta", 10000);
+  c.rope_theta = reader.positive("rope_theta", 10000);
   const auto is_given = [&](const char* name) {
     return file.contains(name) && !file[name].is_null() && !file[name].empty();
   };
@@ -143,7 +148,7 @@ void read_rope(const json& file, const config_reader& reader, const std::string&
                              "'), expected one object for all layers");
   }
   const config_reader inner(scaling, path + ": " + key);
-  c.rope_theta = inner.number("rope_theta", c.rope_theta);
+  c.rope_theta = inner.positive("rope_theta", c.rope_theta);
   if (inner.number("partial_rotary_factor", 1) != 1)
     inner.refuse("partial_rotary_factor", "is supported only as 1");
   const std::string type = inner.text("rope_type", inner.text("type", "default"));
@@ -244,7 +249,7 @@ decoder_config decoder_config::load(const std::filesystem::path& path) {
       "head_dim", type->head_width > 0 ? type->head_width : c.width / c.heads, c.width / c.heads);
   c.feed_forward = reader.size("intermediate_size", type->feed_forward);
   c.context = reader.size("max_position_embeddings", type->context);
-  c.norm_epsilon = reader.number("rms_norm_eps", 1e-6);
+  c.norm_epsilon = reader.positive("rms_norm_eps", 1e-6);
   c.tied_head = reader.flag("tie_word_embeddings", false);
   const bool given_bias = type->has_bias_key && reader.flag("attention_bias", false);
   c.attention_bias = type->has_bias || given_bias;

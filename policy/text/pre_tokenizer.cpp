@@ -22,11 +22,17 @@ struct free_context {
 };
 
 // Throws policy_error for what Oniguruma reads otherwise than PCRE2: \h is a hexadecimal digit
-// there, and && intersects classes.
+// there, && intersects classes, and without regard to case some pairs of letters match one
+// character
+// ("ss" the German sharp s, "fi" a ligature).
 void refuse_other_syntax(const std::string& source) {
   const auto refuse = [&](const char* what) {
     throw policy_error("the pattern '" + source + "' has " + what + ", which is not supported");
   };
+  for (const char* pair : {"ss", "SS", "ff", "fi", "fl", "st", "FF", "FI", "FL", "ST"}) {
+    if (source.find("(?i") != std::string::npos && source.find(pair) != std::string::npos)
+      refuse("(?i) and two letters that may be one character");
+  }
   bool is_class = false;
   for (std::size_t i = 0; i < source.size(); ++i) {
     const char next = i + 1 < source.size() ? source[i + 1] : '\0';

@@ -221,8 +221,12 @@ void tokenizer::state::read_post_processor(const json& node) {
   if (type == "Sequence") {
     for (const json& part : node.at("processors")) read_post_processor(part);
   } else if (type == "TemplateProcessing") {
+    bool is_behind = false;
     for (const json& part : node.at("single")) {
-      if (part.contains("Sequence")) break;  // the text; what follows would end it
+      is_behind = is_behind || part.contains("Sequence");
+      if (part.contains("Sequence")) continue;
+      if (is_behind)
+        throw policy_error("post_processor: adds a token behind a text, which ends it");
       const json& known =
           node.at("special_tokens").at(part.at("SpecialToken").at("id").get<std::string>());
       for (const json& id : known.at("ids")) before_text.push_back(id.get<token_id>());

@@ -251,6 +251,9 @@ TEST(DecoderConfig, RefusesWhatTransformersComputesOtherwise) {
               testing::HasSubstr("num_hidden_layers: is 1000000000000"));
   EXPECT_THAT(error_of(R"("model_type":"llama","eos_token_id":)" + std::string(200000, '[')),
               testing::HasSubstr("nested"));
+  EXPECT_THAT(error_of(llama + R"("rope_theta":-1)"), testing::HasSubstr("rope_theta: has -1"));
+  EXPECT_THAT(error_of(llama + R"("rope_scaling":{"rope_type":"linear","factor":0})"),
+              testing::HasSubstr("factor: has 0"));
   const std::string qwen3 = R"("model_type":"qwen3",)";
   EXPECT_THAT(error_of(qwen3 + R"("head_dim":null)"), testing::HasSubstr("head_dim: is null"));
   EXPECT_THAT(error_of(qwen3 + R"("rope_parameters":{"full_attention":{"rope_type":"default"}})"),

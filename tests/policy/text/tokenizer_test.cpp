@@ -142,9 +142,13 @@ TEST(Tokenizer, RefusesWhatTheTokenizersPackageReadsOtherwise) {
   EXPECT_THAT(error_of({{"model", {{"dropout", 0.5}}}}), HasSubstr("dropout"));
   EXPECT_EQ(error_of({{"model", {{"dropout", nullptr}, {"end_of_word_suffix", ""}}}}), "");
   EXPECT_THAT(error_of({{"model", {{"end_of_word_suffix", "</w>"}}}}), HasSubstr("end_of_word"));
-  for (const char* regex : {"\\h+", "[\\p{L}&&[^a]]+", "\\p{N}{0,3}", "(?=a)|b?"})
+  for (const char* regex : {"\\h+", "[\\p{L}&&[^a]]+", "\\p{N}{0,3}", "(?=a)|b?", "(?i:ss)"})
     EXPECT_THAT(error_of(split(regex)), HasSubstr("not supported")) << regex;
   EXPECT_EQ(error_of(split("\\\\h|[a&]|a{1,3}")), "");
+  EXPECT_THAT(error_of(nlohmann::json::parse(
+                  R"({"post_processor":{"type":"TemplateProcessing","special_tokens":{},"single":[
+              {"Sequence":{"id":"A"}},{"SpecialToken":{"id":"<s>"}}]}})")),
+              HasSubstr("behind a text"));
   const auto added = [](int id, const char* text) {
     return nlohmann::json{{"added_tokens", {{{"id", id}, {"content", text}}}}};
   };
