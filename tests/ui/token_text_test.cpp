@@ -15,8 +15,8 @@ namespace {
 
 using testing_support::parsed;
 
-constexpr token_id end_token = 256;
-constexpr token_id mark_token = 257;  // a combining accent in one token
+constexpr token_id mark_token = 256;  // a combining accent in one token
+constexpr token_id end_token = 257;
 
 // A tokenizer whose tokens 0 to 255 are the bytes, in GPT-2's spelling.
 tokenizer byte_tokenizer() {
@@ -35,7 +35,8 @@ tokenizer byte_tokenizer() {
   const nlohmann::ordered_json file = {
       {"model",
        {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", nlohmann::ordered_json::array()}}},
-      {"added_tokens", {{{"id", end_token}, {"content", "<|end|>"}, {"special", true}}}}};
+      {"added_tokens", {{{"id", end_token}, {"content", "<|end|>"}, {"special", true}}}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}}};
   const testing_support::temporary_folder folder;
   testing_support::write_file(folder / "tokenizer.json", file.dump());
   return tokenizer::load(folder / "tokenizer.json");
