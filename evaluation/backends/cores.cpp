@@ -119,7 +119,7 @@ std::vector<reserved_core> reserve_cores(std::size_t devices, bool share_cores) 
   }
   if (devices >= cores.size()) {
     const std::size_t taken = allowed - cores.size();
-    cores.clear();
+    cores.clear();  // or this process would be one of the holders
     const std::string problem =
         std::to_string(devices) + (devices == 1 ? " CPU device needs " : " CPU devices need ") +
         std::to_string(devices + 1) + " processor cores; this process may use " +

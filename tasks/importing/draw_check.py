@@ -48,9 +48,8 @@ def require_same_draws(inputs, samples, sizes, generator):
             )
         drawn = both_draws(spec["init"], made, spec["dtype"], sizes, generator)
         if spec["has_mean"] and made[0].is_floating_point():
-            drawn = [
-                standardized(x) for x in drawn
-            ]  # of which scale and mean differ from call to call
+            # Scale and mean of the file's draws differ from call to call.
+            drawn = [standardized(x) for x in drawn]
         pairs[spec["name"]] = drawn
     for name, (file, task) in pairs.items():
         found = lost_in(file, task)
