@@ -118,6 +118,10 @@ TEST(HttpServer, MakesRoomByClosingTheConnectionThatWasIdleLongest) {
   std::vector<std::unique_ptr<raw_connection>> strangers;
   for (int i = 0; i < 200; ++i) {
     strangers.push_back(std::make_unique<raw_connection>(server.address().port));
+    ASSERT_TRUE(strangers.back()->send(get));
+    // An answer shows that the server has accepted the connection: a backlog of eight that are
+    // accepted at once would make `active` the oldest.
+    EXPECT_THAT(strangers.back()->receive(), HasSubstr("200")) << i;
     if (i % 2 != 0) continue;
     ASSERT_TRUE(active.send(get));  // so that it is never the oldest
     EXPECT_THAT(active.receive(), HasSubstr("200")) << i;
