@@ -12,7 +12,9 @@
 #include "evaluation/compile/recently_used.hpp"
 #include "evaluation/program/kernel_limits.hpp"
 #include "evaluation/sandbox/client/zygote.hpp"
+#include "evaluation/sandbox/module_programs.hpp"
 #include "messages/ids.hpp"
+#include "tasks/program_functions.hpp"
 #include "tasks/settings.hpp"
 
 namespace hone {
@@ -82,7 +84,11 @@ struct variant_compiler::state {
   program_result<compiled_program> compile_program(const schema::CompileJob::Reader& job,
                                                    const task& t,
                                                    const schema::DeviceType::Reader& device_type);
+  static std::unique_ptr<sandbox_session> fork_checker(std::shared_ptr<sandbox_zygote>& zygote,
+                                                       std::shared_ptr<sandbox_zygote> (*start)());
   program_result<checked_program> check_host_program(const std::string& python, const task& t);
+  program_result<checked_program> check_module(const schema::CompileJob::Reader& job, const task& t,
+                                               const schema::DeviceType::Reader& device_type);
   std::string toolchain_of(const schema::DeviceType::Reader& device_type);
   program_result<compiled_block> compile_block(std::string_view cuda,
                                                const std::vector<std::string>& launches,
@@ -97,6 +103,7 @@ struct variant_compiler::state {
   std::map<std::string, cpu_compiler> cpu_compilers;  // by target
   std::unique_ptr<cuda_compiler> cuda;                // made by toolchain_of()
   std::shared_ptr<sandbox_zygote> checker;
+  std::shared_ptr<sandbox_zygote> module_checker;
   recently_used<program_result<record<schema::Artifact>>> artifacts;
   recently_used<program_result<compiled_block>> blocks;
   std::uint64_t blocks_compiled = 0;
@@ -118,18 +125,44 @@ program_result<record<schema::Artifact>> variant_compiler::compile(
   return state_->compile(job, t, device_type);
 }
 
+// Returns a session that only loads programs.
+std::unique_ptr<sandbox_session> variant_compiler::state::fork_checker(
+    std::shared_ptr<sandbox_zygote>& zygote, std::shared_ptr<sandbox_zygote> (*start)()) {
+  if (zygote == nullptr) zygote = start();
+  try {
+    return zygote->fork_session(nullptr, checker_memory);
+  } catch (const std::exception&) {
+    zygote = start();  // the old zygote has died; a new one is tried once
+    return zygote->fork_session(nullptr, checker_memory);
+  }
+}
+
+// Executes the text of a Python module in a confined process, which defines its classes.
+program_result<checked_program> variant_compiler::state::check_module(
+    const schema::CompileJob::Reader& job, const task& t,
+    const schema::DeviceType::Reader& device_type) {
+  if (device_type.getKind() != schema::DeviceType::Kind::CPU)
+    return failed(Outcome::REJECTED,
+                  "Python modules are judged on CPU devices only; `hone variant import` translates "
+                  "those that consist of PyTorch's operators");
+  if (job.getCuda().size() > 0 || job.getSettings().size() > 0)
+    return failed(Outcome::REJECTED,
+                  "a Python module has no cuda block and no settings: it compiles its own kernels "
+                  "and makes PyTorch's settings itself");
+  if (const std::string problem = problem_of_modules(t); !problem.empty())
+    return failed(Outcome::REJECTED, problem);
+  const auto session = fork_checker(module_checker, sandbox_zygote::start_for_modules);
+  const auto opened = session->open({module_program(job.getPython(), t)}, "", true,
+                                    clock_type::now() + options.host_program);
+  if (!opened) return failed(opened.error());
+  return checked_program{{}, opened->normal_form};
+}
+
 // Compiles the host program in a sandbox process that does not run it. Returns the kernels that it
 // launches.
 program_result<checked_program> variant_compiler::state::check_host_program(
     const std::string& python, const task& t) {
-  if (checker == nullptr) checker = sandbox_zygote::start();
-  std::unique_ptr<sandbox_session> session;
-  try {
-    session = checker->fork_session(nullptr, checker_memory);
-  } catch (const std::exception&) {
-    checker = sandbox_zygote::start();  // the old zygote has died; a new one is tried once
-    session = checker->fork_session(nullptr, checker_memory);
-  }
+  const auto session = fork_checker(checker, sandbox_zygote::start);
   const auto opened = session->open({{python, t.inputs.size(), t.parameters.size()}}, "", true,
                                     clock_type::now() + options.host_program);
   if (opened && opened->launches.size() > max_launched_kernels)
@@ -195,7 +228,9 @@ program_result<compiled_program> variant_compiler::state::compile_program(
     texts.host = content_id<program_id>({view(job.getPython())});
     return texts;
   }
-  const auto host = check_host_program(job.getPython(), t);
+  const auto host = is_python_module(view(job.getPython()))
+                        ? check_module(job, t, device_type)
+                        : check_host_program(job.getPython(), t);
   if (!host) return failed(host.error());
   if (job.getCuda().size() == 0) return compiled_program{{}, host->normal_form};
   return compile_block(view(job.getCuda()), host->launches, parse_settings(view(job.getSettings())),

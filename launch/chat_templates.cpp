@@ -2,6 +2,7 @@
 
 #include "launch/files.hpp"
 #include "policy/files.hpp"
+#include "process/find_program.hpp"
 
 namespace hone {
 

@@ -3,7 +3,6 @@
 #include "process/replace_file.hpp"
 #include "process/write_failure.hpp"
 
-#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,13 +29,6 @@ std::filesystem::path find_beside_program(const std::filesystem::path& what) {
   return {};
 }
 
-int note_libtorch(dl_phdr_info* library, std::size_t /*size*/, void* into) {
-  const std::filesystem::path path = library->dlpi_name;
-  if (path.filename() != "libtorch_cpu.so") return 0;
-  *static_cast<std::filesystem::path*>(into) = path;
-  return 1;
-}
-
 }  // namespace
 
 std::filesystem::path configs_folder() {
@@ -51,21 +43,6 @@ std::filesystem::path find_python_program(const std::string& name) {
   if (program.empty())
     throw std::runtime_error(name + " is neither next to the program nor above it");
   return program;
-}
-
-std::filesystem::path find_python() {
-  if (const char* named = std::getenv("HONE_PYTHON")) {
-    if (access(named, X_OK) == 0) return std::filesystem::absolute(named);
-    throw std::runtime_error(std::string("HONE_PYTHON=") + named + " is not an executable file");
-  }
-  std::filesystem::path library;
-  dl_iterate_phdr(note_libtorch, &library);
-  for (auto at = library.parent_path(); at.has_relative_path(); at = at.parent_path()) {
-    if (access((at / "bin" / "python3").c_str(), X_OK) == 0) return at / "bin" / "python3";
-  }
-  throw std::runtime_error("found no Python interpreter for " +
-                           (library.empty() ? "LibTorch" : library.string()) +
-                           "; set HONE_PYTHON to one that has torch");
 }
 
 choice_set task_names(const std::filesystem::path& folder) {

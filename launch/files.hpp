@@ -20,11 +20,6 @@ std::filesystem::path configs_folder();
 // std::runtime_error if it is in none of them.
 std::filesystem::path find_python_program(const std::string& name);
 
-// Returns the Python interpreter with torch that imports and compiles: the value of the environment
-// variable HONE_PYTHON, or else the interpreter of the environment whose LibTorch this process has
-// loaded. Throws std::runtime_error if there is none.
-std::filesystem::path find_python();
-
 // Returns the path of a task file. `path_or_name` is its path or the name of a task under
 // configs/tasks. Throws format_error, which names the folder that was searched.
 std::filesystem::path find_task_file(const std::string& path_or_name);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "launch/files.hpp"
+#include "process/find_program.hpp"
 #include "tasks/operators.hpp"
 
 namespace hone {

@@ -1,6 +1,7 @@
 #include "launch/teaching.hpp"
 
 #include "launch/files.hpp"
+#include "process/find_program.hpp"
 
 namespace hone {
 

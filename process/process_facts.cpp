@@ -17,7 +17,7 @@ process_facts facts_of(pid_t pid) {
   fields >> facts.state >> facts.parent;
   std::string skipped;
   for (int field = 5; field < 22; ++field) fields >> skipped;
-  fields >> facts.start;
+  fields >> facts.start >> facts.address_space;
   return facts;
 }
 

@@ -381,4 +381,9 @@ std::string functions_of_program(const std::string& python) {
   return edits.finish();
 }
 
+bool is_python_module(std::string_view python) {
+  static const RE2 definition(R"((?m)^(class[ \t]+ModelNew\b|ModelNew[ \t]*=))");
+  return RE2::PartialMatch(python, definition);
+}
+
 }  // namespace hone

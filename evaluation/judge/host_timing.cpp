@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "evaluation/judge/evidence.hpp"
@@ -44,16 +45,19 @@ class round_contents {
       drawn_ = drawn;
       random_stream random(drawn.seed);
       of_->inputs.renew(random);
-      of_->parameters.fill(parameters_, {random.bits(), 0, drawn.how});
+      seed_ = random.bits();
+      of_->parameters.fill(parameters_, {seed_, 0, drawn.how});
     }
     return parameters_;
   }
   const value_set& parameters() const { return parameters_; }
+  std::uint64_t parameters_seed() const { return seed_; }
   const timed_inputs& inputs() const { return *of_; }
 
  private:
   timed_inputs* of_;
   drawn_contents drawn_;
+  std::uint64_t seed_ = 0;  // of the parameters
   value_set parameters_;
 };
 
@@ -76,7 +80,8 @@ class host_side final : public timed_side {
 
   // Runs prepare() before the inputs of later calls exist.
   void set_parameters(const drawn_contents& drawn) override {
-    session_->write_parameters(contents_->parameters(drawn));
+    const value_set& parameters = contents_->parameters(drawn);
+    session_->write_parameters(parameters, contents_->parameters_seed());
     charged(call_limit_, [&](time_point deadline) { return session_->prepare(deadline); });
   }
   void begin_round(const drawn_round& round) override {
@@ -106,6 +111,8 @@ class host_side final : public timed_side {
   }
 
   const std::vector<std::size_t>& last_sets() const { return last_; }
+  // The calls of the last run that can be checked: a random one with each distribution.
+  const std::vector<std::size_t>& kept_calls() const { return kept_; }
   // Returns the inputs that a set held in the last run; valid until the next call of this function.
   const value_set& values(std::size_t set) {
     contents_->inputs().inputs.fill(values_, held_[set]);
@@ -144,9 +151,21 @@ class host_side final : public timed_side {
     }
   }
 
+  // Draws the calls that can be checked. The program cannot find out which they are.
+  void draw_kept_calls() {
+    std::map<distribution, std::vector<std::size_t>> calls_with;
+    for (std::size_t call = 0; call < last_.size(); ++call)
+      calls_with[held_[last_[call]].how].push_back(call);
+    kept_.clear();
+    for (const auto& [how, calls] : calls_with)
+      kept_.push_back(calls[random_->below(calls.size())]);
+    session_->keep_outputs(kept_);
+  }
+
   // Every call's inputs are written when its turn has come, so that no call can do the work of
   // another.
   batch_clock run_last_sets() {
+    draw_kept_calls();
     const auto write = [this](std::size_t call) {
       const std::size_t set = last_[call];
       contents_->inputs().inputs.fill(session_->input_places(set), held_[set]);
@@ -170,6 +189,7 @@ class host_side final : public timed_side {
   std::uint64_t perturbed_seed_ = 0;
   value_set values_;
   std::vector<std::size_t> last_;
+  std::vector<std::size_t> kept_;
   std::size_t next_ = 0;
   double call_ns_ = 0;
   double excess_ns_ = 0;      // of all runs
@@ -186,8 +206,10 @@ class host_checks {
 
   // Checks a call of the last run. The candidate's process is stopped meanwhile.
   timed_checks::checked_call check(std::optional<distribution> wanted_contents) {
-    const std::size_t call = draw_call(candidate_->last_sets().size(), wanted_contents, *random_,
-                                       [&](std::size_t i) { return distribution_of(i); });
+    const std::vector<std::size_t>& kept = candidate_->kept_calls();
+    const std::size_t call =
+        kept[draw_call(kept.size(), wanted_contents, *random_,
+                       [&](std::size_t i) { return distribution_of(kept[i]); })];
     const std::size_t set = candidate_->last_sets()[call];
     const value_set& inputs = candidate_->values(set);
     const distribution how = candidate_->distribution_of(set);

@@ -1,6 +1,12 @@
 #include "evaluation/judge/host_trial.hpp"
 
 namespace hone {
+namespace {
+
+// New parameters are a new instance of a Python module, whose first calls may be slow.
+constexpr int instances_of_a_case = 2;
+
+}  // namespace
 
 program_result<agreement> host_call::compare() {
   const auto outputs = session_->outputs(call_);
@@ -10,8 +16,9 @@ program_result<agreement> host_call::compare() {
 
 void host_trial::arrange(const task_case& at) {
   usable_ = usable_of_(at);
+  instances_ = 0;
   evidence_ = {};
-  recipe_.emplace(*oracle_, at);
+  recipe_.emplace(*oracle_, at, constructor_);
   candidate_->arrange(0, recipe_->input_layouts(), recipe_->parameter_layouts(), 2);
 }
 
@@ -26,10 +33,13 @@ void host_trial::expect() {
 void host_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
   how_ = drawn_ = how;
   seed_ = inputs_seed;
-  parameters_ = recipe_->draw_parameters(how, parameters_seed);
+  if (constructor_ == nullptr || instances_++ < instances_of_a_case) {
+    parameters_seed_ = parameters_seed;
+    parameters_ = recipe_->draw_parameters(how, parameters_seed);
+  }
   inputs_ = recipe_->draw_inputs(how, inputs_seed);
   expect();
-  candidate_->write_parameters(parameters_);
+  candidate_->write_parameters(parameters_, parameters_seed_);
   for (std::size_t set = 0; set < 2; ++set) candidate_->write_inputs(set, inputs_);
 }
 

@@ -47,10 +47,15 @@ class host_call final : public finished_call {
 // it.
 class host_trial : public trial {
  public:
-  // `usable`: the distributions that checks of each case may use, by case.
+  // `usable`: the distributions that checks of each case may use, by case. `constructor`: draws the
+  // parameters of a Python module; null for other programs.
   using distributions_of_case = std::function<std::vector<distribution>(const task_case&)>;
-  host_trial(program_session& candidate, reference_oracle& oracle, distributions_of_case usable)
-      : candidate_(&candidate), oracle_(&oracle), usable_of_(std::move(usable)) {}
+  host_trial(program_session& candidate, reference_oracle& oracle, distributions_of_case usable,
+             parameter_source* constructor = nullptr)
+      : candidate_(&candidate),
+        oracle_(&oracle),
+        usable_of_(std::move(usable)),
+        constructor_(constructor) {}
 
   const task& of() const override { return oracle_->of(); }
   void arrange(const task_case& at) override;
@@ -68,12 +73,15 @@ class host_trial : public trial {
   program_session* candidate_;
   reference_oracle* oracle_;
   distributions_of_case usable_of_;
+  parameter_source* constructor_;
   std::vector<distribution> usable_;
   evidence_plan evidence_;
   std::optional<input_recipe> recipe_;
   distribution how_ = distribution::declared;    // of the round
   distribution drawn_ = distribution::declared;  // of the current inputs
   std::uint64_t seed_ = 0;
+  std::uint64_t parameters_seed_ = 0;
+  int instances_ = 0;  // of a Python module, in this case
   value_set inputs_;
   value_set parameters_;
   expected_outputs expected_;

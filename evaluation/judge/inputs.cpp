@@ -244,6 +244,7 @@ value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed,
 }
 
 value_set input_recipe::draw_parameters(distribution how, std::uint64_t seed) {
+  if (constructor_ != nullptr) return constructor_->draw(seed);
   return draw(oracle_->of().parameters, oracle_->of().inputs.size(), how, seed, 0);
 }
 
@@ -324,6 +325,10 @@ void reservoir::fill(std::span<const std::span<std::byte>> into,
 }
 
 void reservoir::fill(value_set& into, const drawn_contents& drawn) const {
+  if (which_ == of::parameters && recipe_.constructor_ != nullptr) {
+    into = recipe_.constructor_->draw(drawn.seed);
+    return;
+  }
   into.resize(specs().size());
   std::vector<std::span<std::byte>> places;
   for (std::size_t i = 0; i < into.size(); ++i) {

@@ -22,13 +22,26 @@ double argument_of(const std::variant<double, std::string>& value, const task_ca
 std::span<const std::byte> data_of(const task& t, const tensor_spec& spec);
 // Elements of every tensor that a perturbation replaces.
 inline constexpr std::size_t perturbed_elements = 3;
+// Draws the parameters that a Python module can have: those that the constructor of the task's own
+// module makes of a seed.
+class parameter_source {
+ public:
+  virtual ~parameter_source() = default;
+  // Throws reference_error.
+  virtual value_set draw(std::uint64_t seed) = 0;
+};
+
 // Draws the inputs and parameters of a case. Numbers are drawn in this process, and the oracle
 // evaluates `expr` programs. Equal seeds give equal contents. A `perturbation` other than 0
 // replaces a few elements of every tensor, which a cache that compares samples of the contents does
-// not notice. Functions throw reference_error. The oracle and the case must outlive the recipe.
+// not notice. Functions throw reference_error. Everything passed by reference must outlive the
+// recipe.
 class input_recipe {
  public:
-  input_recipe(reference_oracle& oracle, const task_case& at) : oracle_(&oracle), case_(&at) {}
+  // `constructor`: draws the parameters in place of the task's initializers; null: none.
+  input_recipe(reference_oracle& oracle, const task_case& at,
+               parameter_source* constructor = nullptr)
+      : oracle_(&oracle), case_(&at), constructor_(constructor) {}
 
   std::vector<tensor_layout> input_layouts() const;
   std::vector<tensor_layout> parameter_layouts() const;
@@ -43,6 +56,7 @@ class input_recipe {
 
   reference_oracle* oracle_;
   const task_case* case_;
+  parameter_source* constructor_;
 };
 
 // The contents of a tensor set for one call. A `perturbation` other than 0 replaces a few elements.

@@ -71,6 +71,11 @@ inline constexpr int refused_call_exit_code = 159;
 inline constexpr std::uint64_t arena_head_bytes = 2U << 20U;
 static_assert(sizeof(arena_head) <= arena_head_bytes);
 
+// In the arena of a Python module, inputs and parameters lie before this offset, and the tensors
+// that the module allocates lie behind it.
+inline constexpr std::uint64_t module_heap_begin = 1ULL << 30U;
+inline constexpr std::uint64_t module_heap_bytes = 4ULL << 30U;
+
 // Guard bytes between any two tensors in an arena, and at both its ends.
 inline constexpr std::uint64_t guard_bytes = 256;
 // Alignment of tensors: CUDA's own allocations have it, and wide loads and TMA descriptors rely on

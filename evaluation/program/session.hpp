@@ -66,8 +66,9 @@ class program_session {
   void write_inputs(std::size_t set, const value_set& values);
   // Returns the memory of a set's inputs, row-major, to be written in place before the next run.
   virtual std::vector<std::span<std::byte>> input_places(std::size_t set) = 0;
-  // Writes new parameters. prepare() runs again, untimed, before the next calls.
-  virtual void write_parameters(const value_set& values) = 0;
+  // Writes new parameters. prepare() runs again, untimed, before the next calls. A Python module
+  // gets the seed of its constructor, with which the task's module has the parameters `values`.
+  virtual void write_parameters(const value_set& values, std::uint64_t seed = 0) = 0;
   // Runs the program's prepare() now. prepare() may read any memory of the session, so inputs that
   // it must not see are written afterwards.
   virtual program_result<void> prepare(time_point deadline) = 0;
@@ -76,11 +77,15 @@ class program_session {
   // of `outputs` is set: a caller who gets a result in another order than the reference's would do
   // that work later, when no clock runs.
   virtual void require_row_major(std::uint64_t outputs) = 0;
+  // Names the calls of the next run whose outputs will be read. Later calls of a Python module may
+  // write to the same memory, so its outputs are read before the next call.
+  virtual void keep_outputs(std::span<const std::size_t> /*calls*/) {}
   // Makes one call per entry of `sets`, in order, on freshly poisoned scratch memory. Before call i
   // has its turn, `write(i)` writes its inputs, which the program cannot read earlier; without it
   // they have been written before. All outputs stay until the next run. The process is stopped from
   // the end of one run to the start of the next.
   using input_writer = std::function<void(std::size_t call)>;
+  // Only the calls that keep_outputs() has named can be read afterwards, if it names any.
   virtual program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline,
                                           const input_writer& write = nullptr) = 0;
 

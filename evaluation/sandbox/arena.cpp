@@ -39,6 +39,19 @@ std::byte* map_arena(int descriptor, std::uint64_t bytes) {
   return static_cast<std::byte*>(mapped);
 }
 
+std::uint64_t make_resident(std::byte* base, std::uint64_t begin, std::uint64_t end) {
+  for (; begin < end; begin += huge_page) {
+    // Only pages that exist can be collapsed into a huge page. If no huge page is available, the
+    // small pages remain.
+    for (std::uint64_t page = 0; page < huge_page; page += 4096) {
+      volatile std::byte& first = base[begin + page];
+      first = first;
+    }
+    madvise(base + begin, huge_page, collapse_advice);
+  }
+  return begin;
+}
+
 arena::arena(std::uint64_t bytes)
     : file_(memfd_create("hone-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {
   if (!file_ || ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0)
@@ -52,15 +65,7 @@ arena::~arena() { munmap(base_, bytes_); }
 
 void arena::make_resident(std::uint64_t end) {
   end = std::min(rounded_up(end), bytes_ / huge_page * huge_page);
-  for (; resident_end_ < end; resident_end_ += huge_page) {
-    // Only pages that exist can be collapsed into a huge page. If no huge page is available, the
-    // small pages remain.
-    for (std::uint64_t page = 0; page < huge_page; page += 4096) {
-      volatile std::byte& first = base_[resident_end_ + page];
-      first = first;
-    }
-    madvise(base_ + resident_end_, huge_page, collapse_advice);
-  }
+  if (end > resident_end_) resident_end_ = hone::make_resident(base_, resident_end_, end);
 }
 
 void arena::poison(std::uint64_t begin, std::uint64_t end, unsigned char with) {

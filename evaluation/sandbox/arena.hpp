@@ -14,6 +14,10 @@ inline constexpr int collapse_advice = 25;
 // huge in every process. The caller unmaps it. Throws std::system_error.
 std::byte* map_arena(int descriptor, std::uint64_t bytes);
 
+// Lets the pages of an arena that is mapped at `base` exist between two offsets, as huge ones where
+// that is possible. `begin` is a multiple of the huge page size. Returns the end of the last page.
+std::uint64_t make_resident(std::byte* base, std::uint64_t begin, std::uint64_t end);
+
 // Host memory that a device shares with one of its sandbox sessions: the head, then inputs and
 // parameters, then scratch memory. A page exists once it is poisoned or touched. Poisoned pages are
 // huge if the system has huge pages: otherwise the choice of small pages moves a program's time by
@@ -29,6 +33,7 @@ class arena {
   int descriptor() const { return file_.get(); }
   std::uint64_t size() const { return bytes_; }
   arena_head& head() { return *reinterpret_cast<arena_head*>(base_); }
+  const arena_head& head() const { return *reinterpret_cast<const arena_head*>(base_); }
   std::byte* at(std::uint64_t offset) { return base_ + offset; }
   const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
 

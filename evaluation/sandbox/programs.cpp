@@ -20,6 +20,11 @@ void describe_programs(schema::Open::Builder open, const std::vector<program_sou
     list[i].setSource(programs[i].python);
     list[i].setInputs(static_cast<std::uint32_t>(programs[i].inputs));
     list[i].setParameters(static_cast<std::uint32_t>(programs[i].parameters));
+    if (!programs[i].of_module) continue;
+    list[i].setTaskModule(programs[i].of_module->text);
+    const std::vector<std::string>& names = programs[i].of_module->parameters;
+    auto parameters = list[i].initParameterNames(static_cast<unsigned>(names.size()));
+    for (unsigned n = 0; n < parameters.size(); ++n) parameters.set(n, names[n]);
   }
 }
 
@@ -39,7 +44,7 @@ std::string failure_text(schema::Failed::Reader failed) {
 record<schema::Command> stage_command(const arena_plan& plan, std::span<const std::size_t> sets,
                                       bool parameters_changed, arena_region scratch,
                                       std::uint64_t poisoned_end, std::uint64_t row_major_outputs,
-                                      unsigned char poison) {
+                                      unsigned char poison, std::uint64_t seed) {
   record_builder<schema::Command> command;
   auto stage = command->initStage();
   stage.setProgram(static_cast<std::uint32_t>(plan.program()));
@@ -61,6 +66,7 @@ record<schema::Command> stage_command(const arena_plan& plan, std::span<const st
   stage.setScratchEnd(scratch.end());
   stage.setPoison(poison);
   stage.setRowMajorOutputs(row_major_outputs);
+  stage.setSeed(seed);
   return command.finish();
 }
 

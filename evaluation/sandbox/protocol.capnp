@@ -97,7 +97,9 @@ struct StudyCalls {
 }
 
 struct Fork {
-  privateBytes @0 :UInt64;                    # most memory of the session outside the arena
+  privateBytes @0 :UInt64;
+  # Most memory of the session outside the arena, in addition to the zygote's. For Python modules,
+  # which cannot find out how much they have: the session's whole address space.
 }
 
 struct Open {
@@ -122,9 +124,18 @@ struct Open {
   # GPU, references only: a shared object to run instead of the first program. Empty: none.
 
   struct Program {
-    source @0 :Text $Identity.required;       # TorchScript with a function forward()
+    source @0 :Text $Identity.required;
+    # TorchScript with a function forward(), or a Python module.
+
     inputs @1 :UInt32;
     parameters @2 :UInt32;
+
+    taskModule @3 :Text;
+    # Python modules: the text of the task's module, whose get_init_inputs() gives the arguments of
+    # the constructor.
+
+    parameterNames @4 :List(Text);
+    # Python modules of the judge: the tensors that they show as parameters.
   }
 }
 
@@ -149,6 +160,9 @@ struct StageCalls {
 
   rowMajorOutputs @10 :UInt64;
   # Bit i: output i of a call is converted to row-major order, within the call.
+
+  seed @11 :UInt64;
+  # Python modules: the seed of the constructor that makes the parameters.
 
   struct Call {
     inputOffsets @0 :List(UInt64) $Identity.required;  # in the arena

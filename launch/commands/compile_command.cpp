@@ -3,6 +3,7 @@
 
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
+#include "process/find_program.hpp"
 #include "results/printing.hpp"
 #include "tasks/compiling/compiled_references.hpp"
 

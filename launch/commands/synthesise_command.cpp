@@ -5,6 +5,7 @@
 
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
+#include "process/find_program.hpp"
 #include "results/printing.hpp"
 #include "tasks/synthesising/task_synthesis.hpp"
 

@@ -5,6 +5,7 @@
 
 #include "launch/files.hpp"
 #include "launch/teaching.hpp"
+#include "process/find_program.hpp"
 #include "process/replace_file.hpp"
 #include "tasks/program_functions.hpp"
 

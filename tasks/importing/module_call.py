@@ -2,6 +2,7 @@
 
 import torch
 from any_device import AnyDevice
+from module_tensors import loose_tensors, named_tensors
 from source_file import tensors_of
 
 KEEPS_STATE = (
@@ -13,6 +14,11 @@ KEEPS_STATE = (
 def same_numbers(a, b):
     """Returns whether two tensors hold the same numbers, NaN counted as one."""
     return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def place_of(tensor):
+    """Returns the address of the memory that a tensor is a view of."""
+    return tensor.untyped_storage().data_ptr()
 
 
 def outputs_of(importer, model, tensors, may_be_written):
@@ -33,7 +39,11 @@ def outputs_of(importer, model, tensors, may_be_written):
         torch.device("cpu"),
         AnyDevice(),
     ):
-        outputs = [t.clone() for t in tensors_of(model(*arguments))]
+        outputs = tensors_of(model(*arguments))
+    # Outputs of which nobody else has the memory may be large, and are not copied.
+    held = [*tensors_of(arguments), *named_tensors(model).values(), *loose_tensors(model).values()]
+    places = {place_of(t) for t in held if not t.is_meta}
+    outputs = [t.clone() if place_of(t) in places else t for t in outputs]
     with torch.no_grad():
         is_kept = all(same_numbers(tensor, value) for tensor, value in state)
         for tensor, value in state:

@@ -54,7 +54,9 @@ class fake_session final : public program_session {
     for (tensor_value& value : inputs_.at(set)) places.emplace_back(value.bytes);
     return places;
   }
-  void write_parameters(const value_set& values) override { parameters_ = values; }
+  void write_parameters(const value_set& values, std::uint64_t /*seed*/) override {
+    parameters_ = values;
+  }
   program_result<void> prepare(time_point /*deadline*/) override {
     prepared.push_back({runs, 0, inputs_.empty() ? value_set{} : inputs_.front(), parameters_});
     return {};

@@ -10,13 +10,16 @@
 #include "evaluation/judge/host_trial.hpp"
 #include "evaluation/judge/timed_checks.hpp"
 #include "messages/ids.hpp"
+#include "tasks/program_functions.hpp"
 
 namespace hone {
 namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::size_t kept_tasks = 16;           // with their input sets
+constexpr std::size_t kept_tasks = 16;  // with their input sets
+// New parameters are a new instance of a Python module, whose first calls may be slow.
+constexpr std::uint64_t rounds_of_an_instance = 7;
 constexpr std::size_t timing_bytes = 8U << 20U;  // for the inputs and outputs of one side
 
 // Returns the bytes per nanosecond that this core can write to its first-level cache. It is the
@@ -53,6 +56,7 @@ struct cpu_judge::prepared_task {
       : own(std::move(copied)),
         oracle(own, processes.open_oracle(own)),
         timed(own.cases.size()),
+        timed_modules(own.cases.size()),
         usable(own.cases.size()),
         random(random_bits()) {}
 
@@ -79,25 +83,41 @@ struct cpu_judge::prepared_task {
            });
   }
 
-  // Returns the input sets for timing a case.
-  timed_inputs& inputs_of(const task_case& at) {
+  // Returns the distributions that checks of a Python module may use. It cannot be given other
+  // parameters than its constructor makes.
+  std::vector<distribution> usable_of_modules(const task_case& at) {
+    std::vector<distribution> some = usable_of(at);
+    std::erase(some, distribution::weights);
+    return some;
+  }
+
+  // Returns what draws the parameters of Python modules.
+  parameter_source* constructor_of_modules(cpu_processes& processes) {
+    if (constructor == nullptr) constructor = processes.open_constructor(own);
+    return constructor.get();
+  }
+
+  // Returns the input sets for timing a case, of Python modules or of host programs.
+  timed_inputs& inputs_of(const task_case& at, bool of_module) {
     const std::size_t number = number_of(at);
-    auto& one = timed.at(number);
+    auto& one = (of_module ? timed_modules : timed).at(number);
     if (one != nullptr) return *one;
-    input_recipe recipe(oracle, own.cases.at(number));
+    input_recipe recipe(oracle, own.cases.at(number), of_module ? constructor.get() : nullptr);
     const expected_outputs expected =
         expect(recipe, distribution::declared, random.bits(), evidence::own_types);
     const std::size_t bytes_per_call =
         total_bytes(recipe.input_layouts()) + total_bytes(expected.own);
     one = std::make_unique<timed_inputs>(recipe, affordable_sets(bytes_per_call, timing_bytes),
-                                         usable_of(at), random);
+                                         of_module ? usable_of_modules(at) : usable_of(at), random);
     return *one;
   }
 
   task own;
   reference_oracle oracle;
-  std::vector<std::unique_ptr<timed_inputs>> timed;  // by case
-  std::vector<std::vector<distribution>> usable;     // by case; empty: not known yet
+  std::unique_ptr<parameter_source> constructor;             // of Python modules; null: not opened
+  std::vector<std::unique_ptr<timed_inputs>> timed;          // by case
+  std::vector<std::unique_ptr<timed_inputs>> timed_modules;  // by case
+  std::vector<std::vector<distribution>> usable;             // by case; empty: not known yet
   random_stream random;
 };
 
@@ -121,11 +141,17 @@ verification_result cpu_judge::verify(const schema::Artifact::Reader& artifact, 
                                       std::uint64_t& seed) {
   prepared_task& prepared = prepare(t);
   time_budget budget;
+  const bool is_module = is_python_module(view(artifact.getPython()));
+  parameter_source* constructor = is_module ? prepared.constructor_of_modules(processes_) : nullptr;
   const auto candidate = processes_.open_candidate(artifact, t, budget);
   if (seed == 0) seed = random_bits();
   if (!candidate) return {candidate.error(), 0, {}};
-  host_trial trial(**candidate, prepared.oracle,
-                   [&](const task_case& at) { return prepared.usable_of(at); });
+  host_trial trial(
+      **candidate, prepared.oracle,
+      [&](const task_case& at) {
+        return is_module ? prepared.usable_of_modules(at) : prepared.usable_of(at);
+      },
+      constructor);
   return verify_program(trial, kind(), seed, {.call = call_limit_}, budget);
 }
 
@@ -137,17 +163,21 @@ program_result<void> cpu_judge::begin_timing(const schema::Artifact::Reader& art
                                              random_stream& /*random*/) {
   timed_ = &prepare(t);
   budget_ = &budget;
+  times_module_ = is_python_module(view(artifact.getPython()));
+  if (times_module_) timed_->constructor_of_modules(processes_);
   auto candidate = processes_.open_candidate(artifact, t, budget);
   if (!candidate) return failed(candidate.error());
   candidate_ = *std::move(candidate);
-  reference_ = processes_.open_reference(t);
+  reference_ = times_module_ ? processes_.open_reference_module(t) : processes_.open_reference(t);
   return {};
 }
 
 // Ignores an expected speed-up: seven rounds are the least of any measurement.
 case_timing cpu_judge::time_case(const wanted_timing& wanted, random_stream& random) {
-  return hone::time_case({*candidate_, *reference_, timed_->oracle}, timed_->inputs_of(*wanted.at),
-                         wanted.is_screening ? screening_rules(rules_) : rules_,
+  timing_rules rules = wanted.is_screening ? screening_rules(rules_) : rules_;
+  if (times_module_) rules.new_parameters_one_in = rounds_of_an_instance;
+  return hone::time_case({*candidate_, *reference_, timed_->oracle},
+                         timed_->inputs_of(*wanted.at, times_module_), rules,
                          {call_limit_, floor_us_per_byte_}, *budget_, random);
 }
 

@@ -52,6 +52,7 @@ class cpu_judge final : public program_judge {
   // Set from begin_timing() to end_timing().
   prepared_task* timed_ = nullptr;
   time_budget* budget_ = nullptr;
+  bool times_module_ = false;  // the candidate is a Python module
   std::unique_ptr<program_session> candidate_;
   std::unique_ptr<program_session> reference_;
 };

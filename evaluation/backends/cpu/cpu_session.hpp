@@ -27,7 +27,7 @@ class cpu_session final : public program_session {
   void arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
                const std::vector<tensor_layout>& parameters, std::size_t sets) override;
   std::vector<std::span<std::byte>> input_places(std::size_t set) override;
-  void write_parameters(const value_set& values) override;
+  void write_parameters(const value_set& values, std::uint64_t seed) override;
   program_result<void> prepare(time_point deadline) override;
   void require_row_major(std::uint64_t outputs) override { row_major_outputs_ = outputs; }
   program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline,
@@ -49,7 +49,6 @@ class cpu_session final : public program_session {
   unsigned char scratch_poison() const { return poison_bytes[(poison_ + 1) % poison_bytes.size()]; }
   record<schema::Command> stage(std::span<const std::size_t> sets) const;
   void note_scratch_use();
-  program_result<tensor_value> read_output(std::size_t call, std::size_t output);
 
   std::unique_ptr<arena> owned_;
   std::unique_ptr<sandbox_session> process_;

@@ -13,15 +13,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
+#include "embedded/module_runner.hpp"
 #include "evaluation/sandbox/client/answers.hpp"
 #include "evaluation/sandbox/programs.hpp"
+#include "process/find_program.hpp"
 #include "process/framing.hpp"
 #include "process/memory_file.hpp"
 #include "process/process_facts.hpp"
+#include "process/read_fence.hpp"
 
 namespace hone {
 namespace {
@@ -35,6 +40,17 @@ std::vector<std::string> zygote_environment() {
                                           "TORCH_CPP_LOG_LEVEL=ERROR"};
   inherit(environment, {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"});
   return environment;
+}
+
+// The folders in which the loader looks for libraries first.
+std::vector<std::filesystem::path> folders_of_libraries() {
+  std::vector<std::filesystem::path> folders;
+  const char* named = std::getenv("LD_LIBRARY_PATH");
+  std::istringstream list(named != nullptr ? named : "");
+  for (std::string folder; std::getline(list, folder, ':');) {
+    if (!folder.empty()) folders.emplace_back(folder);
+  }
+  return folders;
 }
 
 std::int64_t now_ns(clockid_t which) {
@@ -62,15 +78,34 @@ std::string call_name(std::uint32_t number) {
 }  // namespace
 
 std::shared_ptr<sandbox_zygote> sandbox_zygote::start() {
-  return std::shared_ptr<sandbox_zygote>(new sandbox_zygote);
+  child_options options;
+  options.arguments = {companion_program("hone-sandbox", "HONE_SANDBOX")};
+  return std::shared_ptr<sandbox_zygote>(new sandbox_zygote(std::move(options), false));
 }
 
-sandbox_zygote::sandbox_zygote() {
+std::shared_ptr<sandbox_zygote> sandbox_zygote::start_for_modules() {
+  const std::filesystem::path python = find_python();
+  const std::string library = companion_program("libhone-module.so", "HONE_MODULE_LIBRARY");
+  std::vector<std::filesystem::path> readable = files_of_python(python);
+  readable.push_back(std::filesystem::path(library).parent_path());
+  for (const auto& folder : folders_of_libraries()) readable.push_back(folder);
+  const unique_fd fence = make_read_fence(readable);
+  if (!fence)
+    throw std::runtime_error(
+        "this machine cannot judge Python modules: its kernel has no Landlock (Linux 5.13), which "
+        "limits the files that they read");
+  child_options options;
+  options.arguments = {python.string(), "-I", "-B", "-c", std::string(embedded::module_runner),
+                       library};
+  options.read_fence = fence.get();
+  return std::shared_ptr<sandbox_zygote>(new sandbox_zygote(std::move(options), true));
+}
+
+sandbox_zygote::sandbox_zygote(child_options options, bool runs_modules)
+    : runs_modules_(runs_modules) {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
-  child_options options;
   options.ignores_stop_signals = true;
-  options.arguments = {companion_program("hone-sandbox", "HONE_SANDBOX")};
   options.environment = zygote_environment();
   const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   options.descriptors = {{null.get(), 0}, {null.get(), 1}, {2, 2}, {theirs.get(), 3}};
@@ -82,11 +117,11 @@ sandbox_zygote::sandbox_zygote() {
   const auto deadline = clock::now() + start_limit;
   if (!send_message_by(deadline, socket_.get(), hello.finish().bytes()) ||
       !receive_message(socket_.get(), deadline))
-    throw std::runtime_error("hone-sandbox did not start within two minutes");
+    throw std::runtime_error(name() + " did not start within two minutes");
   record_builder<schema::Command> measure;
   measure->setMeasureTurns();
   const auto costs = ask(measure.finish(), {});
-  if (!costs->isTurnCosts()) throw std::runtime_error("hone-sandbox does not answer");
+  if (!costs->isTurnCosts()) throw std::runtime_error(name() + " does not answer");
   turn_ns_ = costs->getTurnCosts().getOfCall();
   kernels_ns_ = costs->getTurnCosts().getOfKernels();
 }
@@ -101,15 +136,21 @@ record<schema::Reply> sandbox_zygote::ask(const record<schema::Command>& command
     // A late reply would be taken for the next command's.
     process_.kill();
     socket_.reset();
-    throw std::runtime_error("hone-sandbox does not answer");
+    throw std::runtime_error(name() + " does not answer");
   }
   return record<schema::Reply>::from_bytes(std::move(message->bytes));
+}
+
+std::string sandbox_zygote::name() const {
+  return runs_modules_ ? "the process for Python modules" : "hone-sandbox";
 }
 
 std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
                                                               std::uint64_t private_bytes) {
   auto [ours, theirs] = socket_pair();
   record_builder<schema::Command> command;
+  if (runs_modules_)
+    private_bytes += facts_of(pid()).address_space + (memory != nullptr ? memory->size() : 0);
   command->initFork().setPrivateBytes(private_bytes);
   std::vector<int> descriptors = {theirs.get()};
   if (memory != nullptr) {
@@ -118,9 +159,25 @@ std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
   }
   const auto reply = ask(command.finish(), descriptors);
   const int pid = reply->isForked() ? reply->getForked() : 0;
-  if (pid <= 0) throw std::runtime_error("hone-sandbox cannot fork");
-  return std::unique_ptr<sandbox_session>(
+  if (pid <= 0) throw std::runtime_error(name() + " cannot fork");
+  std::unique_ptr<sandbox_session> session(
       new sandbox_session(shared_from_this(), pid, std::move(ours), memory));
+  if (runs_modules_) session->await_confinement(clock::now() + fork_limit);
+  return session;
+}
+
+// A module may forge any later message.
+void sandbox_session::await_confinement(time_point deadline) {
+  try {
+    const auto message = receive_message(socket_.get(), deadline);
+    const auto reply = message ? read_reply(message->bytes)
+                               : failed(Outcome::INFRASTRUCTURE, "it does not answer");
+    if (!reply)
+      throw std::runtime_error("cannot confine a process for Python modules: " +
+                               reply.error().message);
+  } catch (const connection_lost&) {
+    throw std::runtime_error("cannot confine a process for Python modules: it ended");
+  }
 }
 
 sandbox_session::sandbox_session(std::shared_ptr<sandbox_zygote> zygote, pid_t pid,
@@ -201,10 +258,11 @@ program_result<record<schema::Reply>> sandbox_session::read_reply(std::vector<ch
   try {
     auto reply = record<schema::Reply>::from_bytes(std::move(bytes));
     if (!reply->isFailed()) return reply;
-    // A candidate can write to the socket. It may report its own crash or launch error, but no
-    // other outcome.
+    // A candidate can write to the socket. It may report its own crash, launch error or, while it
+    // is opened, compile error, but no other outcome.
     const Outcome outcome = reply->getFailed().getOutcome();
-    if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR)
+    if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR &&
+        (is_open_ || outcome != Outcome::COMPILE_ERROR))
       return failed(Outcome::CRASH, nonsense);
     return failed(outcome, failure_text(reply->getFailed()));
   } catch (const invalid_record&) {
@@ -235,10 +293,13 @@ program_result<opened_programs> sandbox_session::open(const std::vector<program_
     file = memory_file(object);
     descriptors.push_back(file.get());
   }
+  // A module's text runs when it is opened.
+  runs_candidate_ = judges_candidate && programs.front().of_module.has_value();
   const auto reply = request(command.finish().bytes(), descriptors, deadline);
   if (!reply) return failed(reply.error());
   if (!(*reply)->isOpened()) return failed(Outcome::CRASH, out_of_turn);
   runs_candidate_ = judges_candidate;
+  is_open_ = true;
   const pid_t kernels = (*reply)->getOpened().getKernelProcess();
   if (kernels != 0 && !adopt_kernels(kernels)) return failed(Outcome::CRASH, nonsense);
   return read_opened((*reply)->getOpened());
@@ -260,7 +321,8 @@ program_result<void> sandbox_session::prepare(const record<schema::Command>& com
 }
 
 program_result<batch_clock> sandbox_session::go(std::size_t calls, time_point deadline,
-                                                const program_session::input_writer& write) {
+                                                const program_session::input_writer& write,
+                                                const std::function<void(std::size_t)>& read) {
   static const std::vector<char> begin = [] {
     record_builder<schema::Command> command;
     command->setGo();
@@ -292,6 +354,7 @@ program_result<batch_clock> sandbox_session::go(std::size_t calls, time_point de
     total.device_ns += static_cast<double>(cpu_after - cpu_before);
     if (before_turn >= 0) outside += cpu_before - before_turn;
     before_turn = cpu_after;
+    if (read) read(call);
   }
   const auto end_of_run = receive_end(deadline);
   if (!end_of_run) return failed(end_of_run.error());

@@ -34,9 +34,11 @@ class sandbox_session {
                                        const std::string& object, bool judges_candidate,
                                        time_point deadline);
   program_result<void> stage(const record<schema::Command>& command, time_point deadline);
-  // Runs the staged calls, each after `write` has been called with its number.
+  // Runs the staged calls, each after `write` has been called with its number. `read` is called
+  // with it after the call, when no clock runs.
   program_result<batch_clock> go(std::size_t calls, time_point deadline,
-                                 const program_session::input_writer& write);
+                                 const program_session::input_writer& write,
+                                 const std::function<void(std::size_t call)>& read = nullptr);
   // Makes the runs of a study on the staged call.
   program_result<void> study(const study_plan& plan, time_point deadline);
   // Stages parameters without calls, so that prepare() runs. Its processor time does not count as
@@ -61,6 +63,8 @@ class sandbox_session {
                                              std::span<const int> descriptors, time_point deadline);
   program_result<record<schema::Reply>> read_reply(std::vector<char> bytes);
   program_result<void> receive_end(time_point deadline);
+  // Waits until the process has confined itself. Throws std::runtime_error if it cannot.
+  void await_confinement(time_point deadline);
   program_failure end(bool timed_out);
 
   // A process and its processor clock.
@@ -81,9 +85,11 @@ class sandbox_session {
   clocked_process kernels_;  // pid -1: none
   unique_fd socket_;
   arena* memory_;
-  // True from the first successful open() of a candidate on. Its host program is not trusted to
-  // leave the session alone, so not every message is believed.
+  // True from the first successful open() of a candidate on, or the first open() of a Python
+  // module. The program is not trusted to leave the session alone, so not every message is
+  // believed.
   bool runs_candidate_ = false;
+  bool is_open_ = false;
   std::int64_t last_run_end_ns_ = -1;  // of processor_ns(); -1: no run yet
 };
 
@@ -93,6 +99,8 @@ class sandbox_session {
 class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
  public:
   static std::shared_ptr<sandbox_zygote> start();
+  // Starts one for Python modules: Python with torch, and libhone-module.so. This takes 2 to 4 s.
+  static std::shared_ptr<sandbox_zygote> start_for_modules();
   // Starts a session. The session maps `memory`, which must outlive it; null for sessions that only
   // check programs. `private_bytes` limits the session's memory outside of the arena.
   std::unique_ptr<sandbox_session> fork_session(arena* memory, std::uint64_t private_bytes);
@@ -103,10 +111,12 @@ class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
 
  private:
   friend class sandbox_session;
-  sandbox_zygote();
+  sandbox_zygote(child_options options, bool runs_modules);
   record<schema::Reply> ask(const record<schema::Command>& command,
                             std::span<const int> descriptors);
+  std::string name() const;  // in messages
 
+  bool runs_modules_;
   child_process process_;
   unique_fd socket_;
   double turn_ns_ = 0;

@@ -94,26 +94,29 @@ at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader l
   return at::from_blob(address, shape, options);
 }
 
-void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls,
-                      const std::function<std::uint64_t(const at::Tensor&)>& offset_of) {
-  head.outputs_per_call = calls.empty() ? 0 : static_cast<std::uint32_t>(calls.front().size());
-  std::uint32_t count = 0;
-  for (const auto& call : calls) {
-    for (const at::Tensor& tensor : call) {
-      if (count == max_arena_outputs) break;
-      arena_output& out = head.outputs[count++];
-      const bool fits = tensor.layout() == at::kStrided &&
-                        tensor.dim() <= static_cast<std::int64_t>(out.sizes.size());
-      out.dtype = fits ? dtype_of(tensor) : unsupported_dtype;
-      out.dimensions = fits ? static_cast<std::uint32_t>(tensor.dim()) : 0;
-      out.offset = fits ? offset_of(tensor) : not_in_arena;
-      for (std::uint32_t d = 0; d < out.dimensions; ++d) {
-        out.sizes[d] = tensor.size(d);
-        out.strides[d] = tensor.stride(d);
-      }
+void describe_call(arena_head& head, const std::vector<at::Tensor>& outputs,
+                   const std::function<std::uint64_t(const at::Tensor&)>& offset_of) {
+  if (head.output_count == 0) head.outputs_per_call = static_cast<std::uint32_t>(outputs.size());
+  for (const at::Tensor& tensor : outputs) {
+    if (head.output_count >= max_arena_outputs) return;
+    arena_output& out = head.outputs[head.output_count++];
+    const bool fits = tensor.layout() == at::kStrided &&
+                      tensor.dim() <= static_cast<std::int64_t>(out.sizes.size());
+    out.dtype = fits ? dtype_of(tensor) : unsupported_dtype;
+    out.dimensions = fits ? static_cast<std::uint32_t>(tensor.dim()) : 0;
+    out.offset = fits ? offset_of(tensor) : not_in_arena;
+    for (std::uint32_t d = 0; d < out.dimensions; ++d) {
+      out.sizes[d] = tensor.size(d);
+      out.strides[d] = tensor.stride(d);
     }
   }
-  head.output_count = count;
+}
+
+void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls,
+                      const std::function<std::uint64_t(const at::Tensor&)>& offset_of) {
+  head.outputs_per_call = 0;
+  head.output_count = 0;
+  for (const auto& call : calls) describe_call(head, call, offset_of);
 }
 
 }  // namespace hone

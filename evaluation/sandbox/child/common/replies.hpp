@@ -33,8 +33,12 @@ void send_failure(int socket, const std::exception& why, bool is_last = false);
 // program_error (infrastructure) if the tensor does not fit into `room` bytes.
 at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader layout, bool on_gpu);
 
-// Enters the outputs of a run into the arena's head, by call. `offset_of` returns the offset of a
-// tensor in the arena, or not_in_arena.
+// Enters the outputs of a call into the arena's head, after those of the run's earlier calls.
+// `offset_of` returns the offset of a tensor in the arena, or not_in_arena. The number of outputs
+// of the first call is that of every call.
+void describe_call(arena_head& head, const std::vector<at::Tensor>& outputs,
+                   const std::function<std::uint64_t(const at::Tensor&)>& offset_of);
+// Enters the outputs of a run into the arena's head, by call.
 void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls,
                       const std::function<std::uint64_t(const at::Tensor&)>& offset_of);
 
