@@ -310,6 +310,12 @@ std::string print_variant_document(const variant_document& document) {
          print_code_blocks(document.options, document.cuda, document.python);
 }
 
+std::string document_of_module(std::string_view module) {
+  variant_document document;
+  document.python = module;
+  return print_variant_document(document);
+}
+
 variant_id identify_variant(task_id task, const variant_document& document) {
   return content_id<variant_id>(
       {to_string(task), print_settings(document.options), document.cuda, document.python});

@@ -43,6 +43,9 @@ std::string to_string(const parse_problem& problem);
 // longer than any run of backticks in its block.
 std::string print_variant_document(const variant_document& document);
 
+// Prints a Python module as the document of a variant.
+std::string document_of_module(std::string_view module);
+
 // Prints the blocks of the code section alone, as prompts show them for an exemplar.
 std::string print_code_blocks(const settings& options, std::string_view cuda,
                               std::string_view python);

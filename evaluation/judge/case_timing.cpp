@@ -1,5 +1,6 @@
 #include "evaluation/judge/case_timing.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace hone {
@@ -10,6 +11,14 @@ void scale_speedups(double log_factor, case_timing& timing) {
   for (double& bucket : timing.ratio.buckets) bucket *= factor;
   timing.ratio.speedup *= factor;
   timing.ratio.range = {factor * timing.ratio.range.low, factor * timing.ratio.range.high};
+}
+
+void discount_harness(double harness_us, case_timing& timing) {
+  if (timing.ratio.speedup <= 1 || timing.reference_us <= 0) return;
+  const double left = std::max(1 - harness_us / timing.reference_us, 1 / timing.ratio.speedup);
+  const double high = timing.ratio.range.high;
+  scale_speedups(std::log(left), timing);
+  timing.ratio.range.high = high;
 }
 
 std::string print_number(double value, std::size_t decimals) {

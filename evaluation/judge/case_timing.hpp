@@ -64,6 +64,12 @@ struct case_timing {
 // Multiplies every speed-up of a measurement, and its interval, by exp(log_factor).
 void scale_speedups(double log_factor, case_timing& timing);
 
+// Lowers the speed-up of a Python module to the least that it may be. Both sides' calls include
+// `harness_us` of the judge's own work in the process, which a hostile module may leave out: the
+// reference is taken to be that much faster. Does not lower a speed-up below 1; the interval keeps
+// its upper end.
+void discount_harness(double harness_us, case_timing& timing);
+
 // Prints a number with `decimals` decimals, at most six, truncated and not rounded.
 std::string print_number(double value, std::size_t decimals);
 

@@ -185,6 +185,9 @@ struct TurnCosts {
   # Processor time of the processes other than the parent, in nanoseconds.
   ofCall @0 :Float64;                         # of receiving a call's turn and passing it back
   ofKernels @1 :Float64;                      # of letting the kernels' process run once
+
+  ofHarness @2 :Float64;
+  # Of what a session does for a call of a Python module in addition, with cold caches.
 }
 
 struct Opened {

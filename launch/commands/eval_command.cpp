@@ -9,6 +9,7 @@
 #include "launch/slow_notice.hpp"
 #include "results/printing.hpp"
 #include "tasks/corpus.hpp"
+#include "tasks/variant_document.hpp"
 
 namespace hone {
 namespace {
@@ -19,21 +20,36 @@ struct eval_options {
   std::string task;
   std::vector<std::string> variants;
   judge_options judge;
+  bool translates = true;
   bool json = false;
 };
 
-// Reads the documents of a file: one, or all documents of the sweep with which the file begins. A
-// file in Python is translated for the task.
-std::vector<corpus_document> read_documents(const std::string& path, const task& t) {
-  if (path.ends_with(".py")) {
+// Reads a file in Python: as the document into which it is translated for the task or, if that is
+// not possible or not wanted, as a Python module.
+corpus_document read_module(const std::string& path, const task& t, bool translates) {
+  if (translates) {
+    std::string why;
     const slow_notice notice([&] { return "translating " + path; });
     const fs::path file = fs::absolute(path);
-    const auto found =
-        program_translator({}, {file.parent_path()}).translate(file, t, file.filename());
-    if (!found.error.empty()) throw std::runtime_error(path + ": not translated: " + found.error);
-    for (const std::string& note : found.notes) std::cerr << path << ": " << note << "\n";
-    return {{"", path, found.document}};
+    try {
+      const auto found =
+          program_translator({}, {file.parent_path()}).translate(file, t, file.filename());
+      for (const std::string& note : found.notes) std::cerr << path << ": " << note << "\n";
+      if (found.error.empty()) return {"", path, found.document};
+      why = found.error;
+    } catch (const std::runtime_error& e) {
+      why = e.what();
+    }
+    std::cerr << path << ": judged as a Python module, because it is not translated: " << why
+              << "\n";
   }
+  return {"", path, document_of_module(read_text(path))};
+}
+
+// Reads the documents of a file: one, or all documents of the sweep with which the file begins.
+std::vector<corpus_document> read_documents(const std::string& path, const task& t,
+                                            bool translates) {
+  if (path.ends_with(".py")) return {read_module(path, t, translates)};
   const std::string text = read_text(path);
   if (!text.starts_with("sweep:")) return {{"", path, text}};
   return expand_corpus_text(text, path, "", path);
@@ -74,7 +90,8 @@ int judge_named(const eval_options& options) {
   std::vector<document_of_task> documents;
   for (const std::string& path : options.variants) {
     const task* const t = tasks.of(path);
-    for (corpus_document& one : read_documents(path, *t)) documents.push_back({t, std::move(one)});
+    for (corpus_document& one : read_documents(path, *t, options.translates))
+      documents.push_back({t, std::move(one)});
   }
   bool all_ok = true;
   judge_documents(options.judge, documents, [&](const document_of_task& one, const auto& found) {
@@ -108,6 +125,9 @@ void add_eval_command(CLI::App& app, command_action& action) {
                    "(hone variant import); - is standard input")
       ->required();
   add_judge_options(*command, options->judge);
+  command->add_flag("!--as-module", options->translates,
+                    "judge Python files as modules, which CPU devices can do, and do not try to "
+                    "translate them into documents first");
   command->add_flag("--json", options->json, "print one JSON object per document");
   command->callback([options, &action] { action = [options] { return judge_named(*options); }; });
 }

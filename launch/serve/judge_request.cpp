@@ -80,9 +80,13 @@ asked_program program_of(const json& value) {
   return program;
 }
 
-record<schema::Variant> variant_of(const task& t, const asked_program& program) {
+record<schema::Variant> variant_of(const task& t, const asked_program& program,
+                                   const std::string& device_type) {
   if (!program.is_python) return make_variant(t.id, program.text);
   if (program.problem.empty()) return make_variant(t.id, program.document);
+  // CPU devices judge Python modules that cannot be translated.
+  if (program.is_unsupported && device_type.starts_with("cpu-"))
+    return make_variant(t.id, document_of_module(program.text));
   record_builder<schema::Variant> variant;
   identify_unparsable(program.text).store(variant->initId());
   t.id.store(variant->initTaskId());
@@ -228,7 +232,7 @@ group_record make_group(const judge_request& request, const std::string& client,
   std::map<variant_id, record<schema::Variant>> distinct;
   auto rollouts = group->initRollouts(static_cast<unsigned>(request.programs.size()));
   for (unsigned i = 0; i < rollouts.size(); ++i) {
-    const auto variant = variant_of(t, request.programs[i]);
+    const auto variant = variant_of(t, request.programs[i], device_type);
     random_id<rollout_id>().store(rollouts[i].initId());
     rollouts[i].setVariantId(variant->getId());
     rollouts[i].setText(request.programs[i].text);

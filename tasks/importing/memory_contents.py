@@ -5,6 +5,9 @@ import warnings
 
 import torch
 
+COPIES = 16  # of each tensor, since a module may allocate several of its size
+LARGEST_KEPT = 32 << 20  # bytes; glibc maps larger blocks, and unmaps them when they are freed
+
 
 @contextlib.contextmanager
 def filled_memory():
@@ -20,6 +23,11 @@ def filled_memory():
 
 
 def leave_numbers_in_memory(tensors):
-    """Has the allocator hand out memory that holds ones for tensors of the given sizes."""
-    copies = [torch.ones_like(t) for t in tensors for _ in range(16)]
+    """Has the allocator hand out memory that holds ones for tensors of the given sizes.
+
+    The allocator does not keep the memory of large tensors, which the system returns as zeros.
+    """
+    copies = [
+        torch.ones_like(t) for t in tensors if t.nbytes <= LARGEST_KEPT for _ in range(COPIES)
+    ]
     del copies

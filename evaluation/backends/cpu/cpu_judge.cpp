@@ -176,9 +176,11 @@ program_result<void> cpu_judge::begin_timing(const schema::Artifact::Reader& art
 case_timing cpu_judge::time_case(const wanted_timing& wanted, random_stream& random) {
   timing_rules rules = wanted.is_screening ? screening_rules(rules_) : rules_;
   if (times_module_) rules.new_parameters_one_in = rounds_of_an_instance;
-  return hone::time_case({*candidate_, *reference_, timed_->oracle},
-                         timed_->inputs_of(*wanted.at, times_module_), rules,
-                         {call_limit_, floor_us_per_byte_}, *budget_, random);
+  case_timing timing = hone::time_case({*candidate_, *reference_, timed_->oracle},
+                                       timed_->inputs_of(*wanted.at, times_module_), rules,
+                                       {call_limit_, floor_us_per_byte_}, *budget_, random);
+  if (times_module_) discount_harness(processes_.harness_us(), timing);
+  return timing;
 }
 
 void cpu_judge::end_timing() {

@@ -33,6 +33,9 @@ class cpu_processes {
   // Opens a fresh session with the task's module, against which Python modules are timed; only one
   // may live at a time. Throws reference_error.
   std::unique_ptr<program_session> open_reference_module(const task& t);
+  // Returns the microseconds of the judge's own work in a call of a Python module. One must have
+  // been opened.
+  double harness_us() const { return module_zygote_->harness_ns() / 1e3; }
   // Opens a session with the programs of the task's oracle. Throws reference_error.
   std::unique_ptr<program_session> open_oracle(const task& t);
 

@@ -124,6 +124,7 @@ sandbox_zygote::sandbox_zygote(child_options options, bool runs_modules)
   if (!costs->isTurnCosts()) throw std::runtime_error(name() + " does not answer");
   turn_ns_ = costs->getTurnCosts().getOfCall();
   kernels_ns_ = costs->getTurnCosts().getOfKernels();
+  harness_ns_ = costs->getTurnCosts().getOfHarness();
 }
 
 record<schema::Reply> sandbox_zygote::ask(const record<schema::Command>& command,

@@ -22,6 +22,7 @@ namespace {
 
 constexpr int session_socket = 4;
 constexpr int session_arena = 5;
+constexpr std::size_t cache_bytes = 4U << 20U;  // of a core's caches, at least
 
 void reply_number(schema::Reply::Which which, int number) {
   record_builder<schema::Reply> reply;
@@ -100,7 +101,7 @@ double cost_of_turn(const std::function<void()>& turn, const std::function<doubl
 
 // Forks a process that calls `turn` indefinitely, and measures the cost of a turn.
 template <class Turn, class Measure>
-double with_child(const Turn& turn, const Measure& measure) {
+double with_child(Turn turn, const Measure& measure) {
   const pid_t pid = fork();
   if (pid == 0) {
     while (true) turn();
@@ -111,23 +112,45 @@ double with_child(const Turn& turn, const Measure& measure) {
   return cost;
 }
 
-void measure_turns(const zygote_role& role) {
+// Returns what receiving a call's turn, a call, and passing the turn back take. `make_call` runs in
+// the child, once, and `before_turn` in this process.
+double cost_of_call(const std::function<std::function<void()>()>& make_call,
+                    const std::function<void()>& before_turn) {
   auto [ours, theirs] = socket_pair();
-  const std::function<void()> call = role.make_trivial_call();
-  const double of_call = with_child(
-      [&] {
+  return with_child(
+      [&, call = std::function<void()>()]() mutable {
         receive_message(theirs.get());
+        if (!call) call = make_call();
         call();
         send_message(theirs.get(), {});
       },
       [&](pid_t pid) {
         return cost_of_turn(
             [&] {
+              before_turn();
               send_message(ours.get(), {});
               receive_message(ours.get());
             },
             [clock = clock_of(pid)] { return processor_ns(clock); });
       });
+}
+
+std::function<void()> no_call() {
+  return [] {};
+}
+
+// Returns what a session does for a call of a module in addition to passing the turn. The judge
+// writes a call's inputs before its turn, which leaves little of the process in the caches.
+double cost_of_harness(const zygote_role& role) {
+  std::vector<char> other_data(cache_bytes);
+  const auto cool = [&, value = char{0}]() mutable {
+    std::fill(other_data.begin(), other_data.end(), ++value);
+  };
+  return std::max(0.0, cost_of_call(role.make_trivial_call, cool) - cost_of_call(no_call, cool));
+}
+
+void measure_turns(const zygote_role& role) {
+  const double of_call = cost_of_call(no_call, [] {});
   const double of_kernels =
       with_child([] { raise(SIGSTOP); },
                  [](pid_t pid) {
@@ -146,6 +169,7 @@ void measure_turns(const zygote_role& role) {
   auto costs = reply->initTurnCosts();
   costs.setOfCall(of_call);
   costs.setOfKernels(of_kernels);
+  if (role.make_trivial_call) costs.setOfHarness(cost_of_harness(role));
   send_message(command_socket, reply.finish().bytes());
 }
 

@@ -13,9 +13,9 @@ struct zygote_role {
   // Serves a session in a fresh fork and does not return. The arena is -1 if there is none;
   // `private_bytes` is that of schema::Fork.
   std::function<void(int socket, int arena, std::uint64_t private_bytes)> serve_session;
-  // Returns a function that does what a session does for every call in addition to the program's
-  // work. Called once, in the zygote.
-  std::function<std::function<void()>()> make_trivial_call = [] { return [] {}; };
+  // Returns a function that does what a session does for every call of a Python module in addition
+  // to the module's work. Called in a fork. Empty: nothing.
+  std::function<std::function<void()>()> make_trivial_call = nullptr;
 };
 
 // Obeys the commands that arrive on the command socket until it closes. Throws
