@@ -38,7 +38,7 @@ class parameter_source {
 // recipe.
 class input_recipe {
  public:
-  // `constructor`: draws the parameters in place of the task's initializers; null: none.
+  // `constructor`: draws the parameters instead of the task's initializers; null: none.
   input_recipe(reference_oracle& oracle, const task_case& at,
                parameter_source* constructor = nullptr)
       : oracle_(&oracle), case_(&at), constructor_(constructor) {}

@@ -9,7 +9,7 @@
 
 namespace hone {
 
-// What a session needs to know of a task to run a Python module.
+// The facts about a task that a session needs to run a Python module.
 struct task_module {
   // The module that the task was imported from. Its get_init_inputs() gives the arguments of the
   // constructor; without this function there are none.

@@ -78,8 +78,8 @@ void module_session::commit(std::size_t call) {
   std::erase_if(now.aliases, [](const output_alias& shared) {
     return shared.what == output_alias::with::earlier_call;
   });
-  // What a module has returned must not be right for a later call. Memory between the elements of
-  // an output may be the module's own.
+  // An output that a module has returned must not be right for a later call. Memory between its
+  // elements may be the module's own.
   for (std::size_t i = 0; now.values && i < now.values->size(); ++i) {
     const auto place = plan_.locate(memory_->head(), call, i);
     if (place && place->extent.begin != not_in_arena && place->extent.begin >= module_heap_begin &&

@@ -13,20 +13,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 
-#include "embedded/module_runner.hpp"
 #include "evaluation/sandbox/client/answers.hpp"
+#include "evaluation/sandbox/client/module_interpreter.hpp"
 #include "evaluation/sandbox/programs.hpp"
-#include "process/find_program.hpp"
 #include "process/framing.hpp"
 #include "process/memory_file.hpp"
 #include "process/process_facts.hpp"
-#include "process/read_fence.hpp"
 
 namespace hone {
 namespace {
@@ -40,17 +36,6 @@ std::vector<std::string> zygote_environment() {
                                           "TORCH_CPP_LOG_LEVEL=ERROR"};
   inherit(environment, {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"});
   return environment;
-}
-
-// The folders in which the loader looks for libraries first.
-std::vector<std::filesystem::path> folders_of_libraries() {
-  std::vector<std::filesystem::path> folders;
-  const char* named = std::getenv("LD_LIBRARY_PATH");
-  std::istringstream list(named != nullptr ? named : "");
-  for (std::string folder; std::getline(list, folder, ':');) {
-    if (!folder.empty()) folders.emplace_back(folder);
-  }
-  return folders;
 }
 
 std::int64_t now_ns(clockid_t which) {
@@ -84,21 +69,8 @@ std::shared_ptr<sandbox_zygote> sandbox_zygote::start() {
 }
 
 std::shared_ptr<sandbox_zygote> sandbox_zygote::start_for_modules() {
-  const std::filesystem::path python = find_python();
-  const std::string library = companion_program("libhone-module.so", "HONE_MODULE_LIBRARY");
-  std::vector<std::filesystem::path> readable = files_of_python(python);
-  readable.push_back(std::filesystem::path(library).parent_path());
-  for (const auto& folder : folders_of_libraries()) readable.push_back(folder);
-  const unique_fd fence = make_read_fence(readable);
-  if (!fence)
-    throw std::runtime_error(
-        "this machine cannot judge Python modules: its kernel has no Landlock (Linux 5.13), which "
-        "limits the files that they read");
-  child_options options;
-  options.arguments = {python.string(), "-I", "-B", "-c", std::string(embedded::module_runner),
-                       library};
-  options.read_fence = fence.get();
-  return std::shared_ptr<sandbox_zygote>(new sandbox_zygote(std::move(options), true));
+  const module_interpreter python;
+  return std::shared_ptr<sandbox_zygote>(new sandbox_zygote(python.options(), true));
 }
 
 sandbox_zygote::sandbox_zygote(child_options options, bool runs_modules)

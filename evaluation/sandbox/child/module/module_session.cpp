@@ -31,8 +31,7 @@ namespace {
 Outcome failure = Outcome::CRASH;
 std::string failure_message;
 
-// The runner's hooks, with exceptions in place of negative numbers and tensors in place of
-// pointers.
+// The runner's hooks, with exceptions for negative numbers and tensors for pointers.
 class module_runner {
  public:
   explicit module_runner(const module_hooks& hooks) : hooks_(&hooks) {}

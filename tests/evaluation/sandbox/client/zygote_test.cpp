@@ -92,7 +92,7 @@ TEST(Session, FreshMemoryHoldsThePoisonOfItsParameters) {
       "def forward(x: Tensor) -> Tensor:\n    return torch.empty([1000], dtype=torch.int32)\n");
   std::set<double> seen;
   for (std::size_t i = 0; i < 2 * poison_bytes.size(); ++i) {
-    if (i % 2 == 0) call.session().write_parameters({});
+    if (i % 2 == 0) call.session().write_parameters({}, 0);
     ASSERT_TRUE(call.run().has_value());
     const std::vector<double> words = to_doubles(call.session().outputs(0).value()[0]);
     EXPECT_EQ(std::count(words.begin(), words.end(), words.front()), 1000);
