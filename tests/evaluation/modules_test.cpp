@@ -122,6 +122,23 @@ TEST(Modules, NamesTheLineOfAProblem) {
               HasSubstr("forward() returns str"));
 }
 
+TEST(Modules, SaysThatItStartsNoCompiler) {
+  const auto module = [](const std::string& made) {
+    return "import torch\n"
+           "from torch.utils.cpp_extension import load_inline\n"
+           "class ModelNew(torch.nn.Module):\n"
+           "    def __init__(self, *sizes):\n"
+           "        super().__init__()\n"
+           "        self.made = " +
+           made + "\n";
+  };
+  for (const char* made : {"torch.compile(torch.nn.ReLU())", "load_inline('x', 'int f();')"}) {
+    const auto evaluation = verify(module(made), task_for("layers"));
+    EXPECT_EQ(evaluation->getOutcome(), Outcome::CRASH) << made;
+    EXPECT_THAT(evaluation->getMessage().cStr(), HasSubstr("starts no compiler")) << made;
+  }
+}
+
 TEST(Modules, RefusesWhatItCannotJudge) {
   const std::string module = text_of(folder / "honest/layers_same.py");
   task unknown = task_for("layers");

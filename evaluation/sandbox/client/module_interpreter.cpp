@@ -40,6 +40,7 @@ module_interpreter::module_interpreter() {
         "limits the files that they read");
   options_.arguments = {python.string(), "-I", "-B", "-c", std::string(embedded::module_runner),
                         library};
+  options_.folder = "/";  // modules do not learn the names of the user's folders
   options_.read_fence = fence_.get();
 }
 

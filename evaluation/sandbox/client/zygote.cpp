@@ -32,8 +32,9 @@ constexpr auto fork_limit = std::chrono::seconds(20);
 constexpr const char* nonsense = "the process wrote nonsense to its command socket";
 
 std::vector<std::string> zygote_environment() {
-  std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C",
-                                          "TORCH_CPP_LOG_LEVEL=ERROR"};
+  std::vector<std::string> environment = {
+      "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR", "HOME=/",
+      "USER=hone"};
   inherit(environment, {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"});
   return environment;
 }

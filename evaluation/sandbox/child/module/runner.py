@@ -14,6 +14,7 @@ import traceback
 import types
 
 import torch
+import torch.utils.cpp_extension
 
 PROGRAM = "<python>"  # the file name of a candidate's text
 INIT_SEED = 42  # for get_init_inputs(), which rarely draws
@@ -127,6 +128,13 @@ class Runner:
         return len(outputs)
 
 
+def start_no_compiler(*_, **__):
+    raise RuntimeError(
+        "a judged process starts no compiler, so torch.compile and extensions that are built at run "
+        "time (load_inline, load) cannot be judged here"
+    )
+
+
 def leaves(result):
     """Returns the tensors of a tuple, list or dict. Raises TypeError if it has none or others."""
     tensors = torch.utils._pytree.tree_leaves(result)
@@ -175,6 +183,8 @@ def main():
         *[ctypes.cast(hook, ctypes.c_void_p).value for hook in hooks]
     )
     torch.set_num_threads(1)
+    torch.compile = start_no_compiler
+    torch.utils.cpp_extension.load = torch.utils.cpp_extension.load_inline = start_no_compiler
     sys.argv = [""]
     gc.collect()
     gc.freeze()
