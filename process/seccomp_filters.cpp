@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -131,6 +133,15 @@ seccomp_program untrusted_filter(file_access access) {
                    SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(pidfd_send_signal), SCMP_SYS(ptrace),
                    SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
                    SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork)});
+  // The owner of a descriptor gets a signal when data arrive. The kernel reads 32 bits of a
+  // command.
+  constexpr scmp_datum_t command_bits = 0xFFFFFFFF;
+  for (const int command : {F_SETOWN, F_SETOWN_EX, F_SETSIG})
+    add_rule(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(fcntl), 1,
+             SCMP_A1(SCMP_CMP_MASKED_EQ, command_bits, static_cast<scmp_datum_t>(command)));
+  for (const int command : {FIOSETOWN, SIOCSPGRP})
+    add_rule(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(ioctl), 1,
+             SCMP_A1(SCMP_CMP_MASKED_EQ, command_bits, static_cast<scmp_datum_t>(command)));
   constexpr scmp_datum_t thread = 0x10000;  // CLONE_THREAD
   add_rule(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(clone), 1,
            SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));

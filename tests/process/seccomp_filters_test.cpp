@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -71,6 +73,20 @@ TEST(SeccompFilters, UntrustedProcessesAreRefusedWhatReachesOthers) {
     EXPECT_EQ(error_of(reader_filter(), with_bad_arguments(number)), EACCES) << name;
     EXPECT_EQ(error_of(fenced_writer_filter(), with_bad_arguments(number)), EACCES) << name;
   }
+}
+
+TEST(SeccompFilters, UntrustedProcessesCannotHaveTheKernelSignalOthers) {
+  constexpr long with_unused_bits = 1L << 32U;
+  for (const long command :
+       {long{F_SETOWN}, long{F_SETOWN_EX}, long{F_SETSIG}, with_unused_bits + F_SETOWN})
+    EXPECT_EQ(error_of(reader_filter(), [&] { return syscall(SYS_fcntl, 0, command, 0); }), EACCES)
+        << command;
+  for (const unsigned long command : {FIOSETOWN, SIOCSPGRP}) {
+    const int owner = 0;
+    EXPECT_EQ(error_of(reader_filter(), [&] { return ioctl(0, command, &owner); }), EACCES)
+        << command;
+  }
+  EXPECT_EQ(error_of(reader_filter(), [] { return fcntl(0, F_GETFD); }), 0);
 }
 
 TEST(SeccompFilters, UntrustedProcessesMayDoWhatStaysWithinThem) {

@@ -8,13 +8,16 @@ import copy
 import ctypes
 import gc
 import linecache
+import logging
 import re
 import sys
 import traceback
 import types
 
 import torch
-import torch.utils.cpp_extension
+
+logging.disable(logging.WARNING)  # of a machine without CUDA
+import torch.utils.cpp_extension  # noqa: E402
 
 PROGRAM = "<python>"  # the file name of a candidate's text
 INIT_SEED = 42  # for get_init_inputs(), which rarely draws
