@@ -16,8 +16,8 @@ process_facts facts_of(pid_t pid) {
   process_facts facts;
   fields >> facts.state >> facts.parent;
   std::string skipped;
-  for (int field = 5; field < 22; ++field) fields >> skipped;
-  fields >> facts.start >> facts.address_space;
+  for (int field = 5; field < 20; ++field) fields >> skipped;
+  fields >> facts.threads >> skipped >> facts.start >> facts.address_space;
   return facts;
 }
 

@@ -10,6 +10,7 @@ namespace hone {
 struct process_facts {
   char state = 'X';  // R, S, D, T (stopped), Z (ended, not yet collected) or X (there is none)
   pid_t parent = -1;
+  int threads = 0;
   std::uint64_t start = 0;          // clock ticks after the machine's boot
   std::uint64_t address_space = 0;  // in bytes
 };

@@ -23,6 +23,10 @@ const seccomp_program& reader_filter();
 // for a process whose writing confine_writing() limits to a folder.
 const seccomp_program& fenced_writer_filter();
 
+// Returns a filter that adds to others: a process with it gets no signals of timers, so that a
+// process of one thread which waits does nothing else.
+const seccomp_program& timerless_filter();
+
 // Returns a filter for a process that reads no file by its name (visible_files.hpp). Calls that
 // NVRTC and the C library make with a path trap (SIGSYS). Calls for memory, time, threads, open
 // descriptors and the process's own limits are admitted, and all others do not exist (ENOSYS). Made

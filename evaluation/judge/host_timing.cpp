@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <vector>
 
 #include "evaluation/judge/evidence.hpp"
@@ -112,8 +110,6 @@ class host_side final : public timed_side {
   }
 
   const std::vector<std::size_t>& last_sets() const { return last_; }
-  // The calls of the last run that can be checked.
-  const std::vector<std::size_t>& kept_calls() const { return kept_; }
   // Returns the inputs that a set held in the last run; valid until the next call of this function.
   const value_set& values(std::size_t set) {
     contents_->inputs().inputs.fill(values_, held_[set]);
@@ -152,27 +148,9 @@ class host_side final : public timed_side {
     }
   }
 
-  // Draws the calls that can be checked: every second one, independently of the others, and at
-  // least one with each distribution. A Python module notices that a call was read, which must not
-  // tell it that a later one will not be.
-  void draw_kept_calls() {
-    std::map<distribution, std::vector<std::size_t>> calls_with;
-    for (std::size_t call = 0; call < last_.size(); ++call)
-      calls_with[held_[last_[call]].how].push_back(call);
-    kept_.clear();
-    for (const auto& [how, calls] : calls_with) {
-      const std::size_t before = kept_.size();
-      std::copy_if(calls.begin(), calls.end(), std::back_inserter(kept_),
-                   [&](std::size_t /*call*/) { return random_->below(2) == 0; });
-      if (kept_.size() == before) kept_.push_back(calls[random_->below(calls.size())]);
-    }
-    session_->keep_outputs(kept_);
-  }
-
   // Every call's inputs are written when its turn has come, so that no call can do the work of
   // another.
   batch_clock run_last_sets() {
-    draw_kept_calls();
     const auto write = [this](std::size_t call) {
       const std::size_t set = last_[call];
       contents_->inputs().inputs.fill(session_->input_places(set), held_[set]);
@@ -196,7 +174,6 @@ class host_side final : public timed_side {
   std::uint64_t perturbed_seed_ = 0;
   value_set values_;
   std::vector<std::size_t> last_;
-  std::vector<std::size_t> kept_;
   std::size_t next_ = 0;
   double call_ns_ = 0;
   double excess_ns_ = 0;      // of all runs
@@ -213,10 +190,8 @@ class host_checks {
 
   // Checks a call of the last run. The candidate's process is stopped meanwhile.
   timed_checks::checked_call check(std::optional<distribution> wanted_contents) {
-    const std::vector<std::size_t>& kept = candidate_->kept_calls();
-    const std::size_t call =
-        kept[draw_call(kept.size(), wanted_contents, *random_,
-                       [&](std::size_t i) { return distribution_of(kept[i]); })];
+    const std::size_t call = draw_call(candidate_->last_sets().size(), wanted_contents, *random_,
+                                       [&](std::size_t i) { return distribution_of(i); });
     const std::size_t set = candidate_->last_sets()[call];
     const value_set& inputs = candidate_->values(set);
     const distribution how = candidate_->distribution_of(set);

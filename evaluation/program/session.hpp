@@ -77,15 +77,11 @@ class program_session {
   // of `outputs` is set: a caller who gets a result in another order than the reference's would do
   // that work later, when no clock runs.
   virtual void require_row_major(std::uint64_t outputs) = 0;
-  // Names the calls of the next run whose outputs will be read. Later calls of a Python module may
-  // write to the same memory, so its outputs are read before the next call.
-  virtual void keep_outputs(std::span<const std::size_t> /*calls*/) {}
   // Makes one call per entry of `sets`, in order, on freshly poisoned scratch memory. Before call i
   // has its turn, `write(i)` writes its inputs, which the program cannot read earlier; without it
   // they have been written before. All outputs stay until the next run. The process is stopped from
   // the end of one run to the start of the next.
   using input_writer = std::function<void(std::size_t call)>;
-  // Only the calls that keep_outputs() has named can be read afterwards, if it names any.
   virtual program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline,
                                           const input_writer& write = nullptr) = 0;
 

@@ -42,8 +42,11 @@ std::vector<fs::path> modules_in(const std::string& kind) {
 
 // A module whose name begins with that of a task is for this task, any other for `layers`.
 task task_for(const fs::path& module) {
-  const bool has_rows = module.filename().string().starts_with("rows_");
-  return load_task(folder / "tasks" / (has_rows ? "rows.toml" : "layers.toml"));
+  const std::string file = module.filename().string();
+  for (const std::string name : {"rows", "scaled"}) {
+    if (file.starts_with(name + "_")) return load_task(folder / "tasks" / (name + ".toml"));
+  }
+  return load_task(folder / "tasks/layers.toml");
 }
 
 record<schema::Evaluation> evaluate(const std::string& module, const task& t) {

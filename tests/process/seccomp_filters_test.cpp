@@ -61,6 +61,10 @@ const std::map<std::string, long> refused = {
     {"perf_event_open", SYS_perf_event_open},
     {"userfaultfd", SYS_userfaultfd},
     {"shmget", SYS_shmget},
+    {"mq_open", SYS_mq_open},
+    {"mq_unlink", SYS_mq_unlink},
+    {"futimesat", SYS_futimesat},
+    {"fremovexattr", SYS_fremovexattr},
     {"sched_setaffinity", SYS_sched_setaffinity},
     {"sched_setscheduler", SYS_sched_setscheduler},
     {"sched_setattr", SYS_sched_setattr},
@@ -73,6 +77,13 @@ TEST(SeccompFilters, UntrustedProcessesAreRefusedWhatReachesOthers) {
     EXPECT_EQ(error_of(reader_filter(), with_bad_arguments(number)), EACCES) << name;
     EXPECT_EQ(error_of(fenced_writer_filter(), with_bad_arguments(number)), EACCES) << name;
   }
+}
+
+TEST(SeccompFilters, SystemCallsThatAreNewerThanTheFilterDoNotExist) {
+  constexpr long fchmodat2 = 452;
+  constexpr long x32 = 0x40000000;
+  for (const long number : {fchmodat2, fchmodat2 + 1, 999L, x32 + SYS_getpid})
+    EXPECT_EQ(error_of(reader_filter(), with_bad_arguments(number)), ENOSYS) << number;
 }
 
 TEST(SeccompFilters, UntrustedProcessesCannotHaveTheKernelSignalOthers) {

@@ -50,31 +50,27 @@ program_result<void> module_session::prepare(time_point deadline) {
   return prepared;
 }
 
-void module_session::keep_outputs(std::span<const std::size_t> calls) {
-  kept_.assign(calls.begin(), calls.end());
-}
-
 program_result<batch_clock> module_session::run(std::span<const std::size_t> sets,
                                                 time_point deadline, const input_writer& write) {
   committed_.clear();
   last_sets_.assign(sets.begin(), sets.end());
   process_->thaw();
   if (auto staged = process_->stage(stage(sets), deadline); !staged) return failed(staged.error());
-  auto clock = process_->go(sets.size(), deadline, write, [this](std::size_t call) {
-    if (std::find(kept_.begin(), kept_.end(), call) != kept_.end()) commit(call);
-  });
+  auto clock =
+      process_->go(sets.size(), deadline, write, [this](std::size_t call) { commit(call); });
   process_->freeze();
   if (!clock) return clock;
   if (std::exchange(parameters_changed_, false)) clock->outside_ns = 0;
   return clock;
 }
 
+// Every call is committed, so that a module cannot tell which ones will be checked.
 void module_session::commit(std::size_t call) {
-  process_->freeze();
-  committed_call now{read_outputs(*memory_, plan_, call),
-                     plan_.aliases(memory_->head(), call, last_sets_),
-                     plan_.row_major_outputs(memory_->head(), call),
-                     plan_.output_bytes(memory_->head(), call), call};
+  const bool is_frozen = process_->has_threads();
+  if (is_frozen) process_->freeze();
+  committed_call now{
+      read_outputs(*memory_, plan_, call), plan_.aliases(memory_->head(), call, last_sets_),
+      plan_.row_major_outputs(memory_->head(), call), plan_.output_bytes(memory_->head(), call)};
   std::erase_if(now.aliases, [](const output_alias& shared) {
     return shared.what == output_alias::with::earlier_call;
   });
@@ -87,14 +83,7 @@ void module_session::commit(std::size_t call) {
       std::memset(memory_->at(place->extent.begin), poison_byte, place->extent.bytes);
   }
   committed_.push_back(std::move(now));
-  process_->thaw();
-}
-
-const module_session::committed_call& module_session::committed(std::size_t call) const {
-  const auto found = std::find_if(committed_.begin(), committed_.end(),
-                                  [&](const committed_call& one) { return one.number == call; });
-  if (found == committed_.end()) throw std::out_of_range("the outputs of this call were not kept");
-  return *found;
+  if (is_frozen) process_->thaw();
 }
 
 program_result<std::uint64_t> module_session::study(const study_plan& /*plan*/,
@@ -103,13 +92,15 @@ program_result<std::uint64_t> module_session::study(const study_plan& /*plan*/,
 }
 
 program_result<value_set> module_session::outputs(std::size_t call) {
-  return committed(call).values;
+  return committed_.at(call).values;
 }
-std::set<output_alias> module_session::aliases(std::size_t call) { return committed(call).aliases; }
+std::set<output_alias> module_session::aliases(std::size_t call) {
+  return committed_.at(call).aliases;
+}
 std::uint64_t module_session::row_major_outputs(std::size_t call) {
-  return committed(call).row_major;
+  return committed_.at(call).row_major;
 }
-std::size_t module_session::output_bytes(std::size_t call) { return committed(call).bytes; }
+std::size_t module_session::output_bytes(std::size_t call) { return committed_.at(call).bytes; }
 
 bool module_session::inputs_hold(std::size_t set, const value_set& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {

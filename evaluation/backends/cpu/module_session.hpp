@@ -34,8 +34,6 @@ class module_session final : public program_session {
   void write_parameters(const value_set& values, std::uint64_t seed) override;
   program_result<void> prepare(time_point deadline) override;
   void require_row_major(std::uint64_t outputs) override { row_major_outputs_ = outputs; }
-  // Without it, the first call is kept.
-  void keep_outputs(std::span<const std::size_t> calls) override;
   program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline,
                                   const input_writer& write = nullptr) override;
   program_result<std::uint64_t> study(const study_plan& plan, time_point deadline) override;
@@ -59,11 +57,9 @@ class module_session final : public program_session {
     std::set<output_alias> aliases;
     std::uint64_t row_major = 0;
     std::size_t bytes = 0;
-    std::size_t number = 0;
   };
   record<schema::Command> stage(std::span<const std::size_t> sets) const;
   void commit(std::size_t call);
-  const committed_call& committed(std::size_t call) const;
 
   std::unique_ptr<sandbox_session> process_;
   arena* memory_;
@@ -72,9 +68,8 @@ class module_session final : public program_session {
   bool parameters_changed_ = true;
   std::uint64_t row_major_outputs_ = 0;
   std::uint64_t poisoned_end_ = 0;
-  std::vector<std::size_t> kept_ = {0};
   std::vector<std::size_t> last_sets_;
-  std::vector<committed_call> committed_;
+  std::vector<committed_call> committed_;  // by call
 };
 
 }  // namespace hone

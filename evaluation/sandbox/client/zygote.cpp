@@ -362,6 +362,8 @@ program_result<void> sandbox_session::study(const study_plan& plan, time_point d
   return {};
 }
 
+bool sandbox_session::has_threads() const { return facts_of(host_.pid).threads > 1; }
+
 // Kernels run only while the session waits for them, so they are stopped already.
 void sandbox_session::freeze() {
   if (!alive()) return;

@@ -50,6 +50,8 @@ class sandbox_session {
   void freeze();
   void thaw();
   bool alive() const { return host_.pid > 0; }
+  // Returns true if the session has other threads, which may run while it waits for the judge.
+  bool has_threads() const;
 
  private:
   friend class sandbox_zygote;

@@ -10,8 +10,9 @@ namespace hone {
 // thread, which holds the interpreter's lock. Those that return a number return a negative one if
 // they failed; the runner has called hone_fail() then. The same list is in runner.py.
 struct module_hooks {
-  // Executes the text of a task's module, for its get_init_inputs(), and that of a program. `task`
-  // may be empty: the constructor then takes no arguments. `class_name`: the program's class.
+  // Executes the text of a task's module, whose get_inputs() and get_init_inputs() show the
+  // arguments of a call and of the constructor, and that of a program. `class_name`: the program's
+  // class.
   int (*load)(const char* task, const char* program, const char* class_name);
   // Makes an instance of the class after seeding PyTorch's generator. Any earlier one is released.
   int (*make)(std::uint64_t seed);

@@ -11,6 +11,7 @@ import linecache
 import logging
 import re
 import sys
+import tempfile
 import traceback
 import types
 
@@ -63,7 +64,7 @@ def describe(error):
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == PROGRAM:
             place = f"python:{line}: "
-    text = str(error).split("\nException raised from")[0]
+    text = str(error)[:20000].split("\nException raised from")[0]
     text = re.sub(r"\s+", " ", text).strip()
     return f"{place}{type(error).__name__}: {text}"[:1000]
 
@@ -71,6 +72,30 @@ def describe(error):
 def plain(name):
     """Returns the name that a task gives the tensor of a module: conv_weight for conv.weight."""
     return re.sub(r"\W", "_", name)
+
+
+class Arguments:
+    """The arguments of a call, as a task's get_inputs() shows them: tensors and other values."""
+
+    def __init__(self, task):
+        self.leaves, self.layout = [], None
+        try:
+            with torch.device("meta"):
+                inputs = list(task.get_inputs())
+        except Exception:  # there is none, or it needs real tensors
+            return
+        leaves, layout = torch.utils._pytree.tree_flatten(inputs)
+        if not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            self.leaves, self.layout = leaves, layout
+
+    def around(self, tensors):
+        """Returns the arguments of a call with these tensors."""
+        places = sum(isinstance(leaf, torch.Tensor) for leaf in self.leaves)
+        if self.layout is None or places != len(tensors):
+            return tensors
+        left = iter(tensors)
+        leaves = [next(left) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
+        return torch.utils._pytree.tree_unflatten(leaves, self.layout)
 
 
 def named_tensors(model):
@@ -86,14 +111,15 @@ class Runner:
     """The hooks. They return None if they succeed."""
 
     def __init__(self):
-        self.arguments, self.module_class, self.model = (), None, None
+        self.constructor_arguments, self.arguments = (), None
+        self.module_class, self.model = None, None
         self.inputs, self.failure = [], COMPILE_ERROR
 
     def load(self, task, program, class_name):
         torch.manual_seed(INIT_SEED)
-        if task:
-            made = execute(task.decode(), "<task>", "task")
-            self.arguments = tuple(getattr(made, "get_init_inputs", tuple)())
+        made = execute(task.decode(), "<task>", "task")
+        self.constructor_arguments = tuple(getattr(made, "get_init_inputs", tuple)())
+        self.arguments = Arguments(made)
         module = execute(program.decode(), PROGRAM, "program")
         self.module_class = getattr(module, class_name.decode(), None)
         if self.module_class is None:
@@ -104,7 +130,7 @@ class Runner:
         self.inputs, self.model = [], None
         gc.collect()
         torch.manual_seed(seed)
-        model = self.module_class(*copy.deepcopy(self.arguments))
+        model = self.module_class(*copy.deepcopy(self.constructor_arguments))
         if isinstance(model, torch.nn.Module):
             model = model.eval().requires_grad_(False)
         self.model = model
@@ -119,7 +145,9 @@ class Runner:
 
     def stage(self, calls, count, tensors):
         taken = [from_dlpack(new_capsule(tensors[i], CAPSULE, None)) for i in range(calls * count)]
-        self.inputs = [taken[i * count : (i + 1) * count] for i in range(calls)]
+        self.inputs = [
+            self.arguments.around(taken[i * count : (i + 1) * count]) for i in range(calls)
+        ]
 
     def call(self, number, row_major, into):
         result = self.model(*self.inputs[number])
@@ -133,8 +161,8 @@ class Runner:
 
 def start_no_compiler(*_, **__):
     raise RuntimeError(
-        "a judged process starts no compiler, so torch.compile and extensions that are built at run "
-        "time (load_inline, load) cannot be judged here"
+        "a judged process starts no compiler, so torch.compile and extensions that are built at "
+        "run time (load_inline, load) cannot be judged here"
     )
 
 
@@ -188,6 +216,7 @@ def main():
     torch.set_num_threads(1)
     torch.compile = start_no_compiler
     torch.utils.cpp_extension.load = torch.utils.cpp_extension.load_inline = start_no_compiler
+    tempfile.tempdir = "/"  # nothing can be written; some packages ask for the name when imported
     sys.argv = [""]
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-# outcomes: crash
+# outcomes: crash timeout
 """Raises a message of a hundred megabytes."""
 
 import torch
