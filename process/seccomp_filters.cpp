@@ -225,11 +225,12 @@ const seccomp_program& fenced_writer_filter() {
   return program;
 }
 
-const seccomp_program& timerless_filter() {
+const seccomp_program& secluding_filter() {
   static const seccomp_program program = [] {
     const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_ALLOW),
                                                                     seccomp_release);
-    refuse(context.get(), {SCMP_SYS(alarm), SCMP_SYS(setitimer), SCMP_SYS(timer_create)});
+    refuse(context.get(), {SCMP_SYS(alarm), SCMP_SYS(setitimer), SCMP_SYS(timer_create),
+                           SCMP_SYS(inotify_add_watch), SCMP_SYS(fanotify_init)});
     return export_filter(context.get());
   }();
   return program;

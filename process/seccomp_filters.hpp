@@ -24,8 +24,8 @@ const seccomp_program& reader_filter();
 const seccomp_program& fenced_writer_filter();
 
 // Returns a filter that adds to others: a process with it gets no signals of timers, so that a
-// process of one thread which waits does nothing else.
-const seccomp_program& timerless_filter();
+// process of one thread which waits does nothing else, and it cannot watch what others do to files.
+const seccomp_program& secluding_filter();
 
 // Returns a filter for a process that reads no file by its name (visible_files.hpp). Calls that
 // NVRTC and the C library make with a path trap (SIGSYS). Calls for memory, time, threads, open

@@ -32,7 +32,7 @@ def difference(expected, given):
         scale = a.square().mean().sqrt().item()
         limit = TOLERANCE.get(expected[i - 1].dtype, 1e-4)
         off = (a - b).abs_()
-        if (off - limit * a.abs_()).max() > limit * max(scale, 1e-30):
+        if a.abs().mul_(-limit).add_(off).max() > limit * max(scale, 1e-30):
             return (
                 f"output {i} differs by up to {off.max().item():.3g} "
                 f"where the root mean square is {scale:.3g}"

@@ -17,6 +17,7 @@ namespace {
 
 using namespace testing_support;
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 
 class TranslatedPrograms : public testing::Test {
@@ -108,10 +109,14 @@ TEST_F(TranslatedPrograms, AreJudgedInOneCommand) {
   EXPECT_EQ(judged.code, 0) << judged.err;
   EXPECT_THAT(judged.out, HasSubstr("ok "));
   EXPECT_THAT(judged.err, HasSubstr("taken for these"));
-  const auto refused =
+}
+
+TEST_F(TranslatedPrograms, AreJudgedAsModulesIfTheyCannotBeTranslated) {
+  const auto judged =
       run_hone({"eval", task(), (source_folder / "candidates" / "kernel.py").string()});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("line 14"));
+  EXPECT_EQ(judged.code, 1);
+  EXPECT_THAT(judged.err, AllOf(HasSubstr("judged as a Python module"), HasSubstr("line 14")));
+  EXPECT_THAT(judged.out, HasSubstr("compile_error"));
 }
 
 TEST_F(TranslatedPrograms, NeedATaskThatWasImported) {

@@ -86,6 +86,11 @@ TEST(SeccompFilters, SystemCallsThatAreNewerThanTheFilterDoNotExist) {
     EXPECT_EQ(error_of(reader_filter(), with_bad_arguments(number)), ENOSYS) << number;
 }
 
+TEST(SeccompFilters, SecludedProcessesSetNoTimersAndWatchNoFiles) {
+  for (const long number : {SYS_alarm, SYS_setitimer, SYS_timer_create, SYS_inotify_add_watch})
+    EXPECT_EQ(error_of(secluding_filter(), with_bad_arguments(number)), EACCES) << number;
+}
+
 TEST(SeccompFilters, UntrustedProcessesCannotHaveTheKernelSignalOthers) {
   constexpr long with_unused_bits = 1L << 32U;
   for (const long command :

@@ -110,7 +110,8 @@ record<schema::Reply> sandbox_zygote::ask(const record<schema::Command>& command
     // A late reply would be taken for the next command's.
     process_.kill();
     socket_.reset();
-    throw std::runtime_error(name() + " does not answer");
+    throw std::runtime_error(runs_modules_ ? "the process for Python modules does not answer"
+                                           : "hone-sandbox does not answer");
   }
   return record<schema::Reply>::from_bytes(std::move(message->bytes));
 }

@@ -39,7 +39,7 @@ void confine_module(std::uint64_t address_space) {
   limit(RLIMIT_NOFILE, open_files);
   limit(RLIMIT_FSIZE, file_bytes);
   if (prctl(PR_SET_DUMPABLE, 0) != 0) throw_errno("cannot forbid dumps");
-  install_filter(timerless_filter());
+  install_filter(secluding_filter());
   install_filter(reader_filter());
 }
 
