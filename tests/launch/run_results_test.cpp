@@ -97,6 +97,17 @@ TEST_F(RunResults, ItsVariantsCanBeExportedFromThePool) {
               HasSubstr("0123456789abcdef"));
 }
 
+// The median of the measurements after the first one, or the first one if there are no others.
+double deciding_speedup(const json& evaluation) {
+  std::vector<double> speedups;
+  for (const json& one : evaluation["measurements"]) {
+    if (one["outcome"] == "ok") speedups.push_back(one["speedup"]);
+  }
+  if (speedups.size() < 2) return evaluation["speedup"];
+  std::sort(speedups.begin() + 1, speedups.end());
+  return speedups[1 + (speedups.size() - 2) / 2];
+}
+
 // Counts of the report, made anew from the lines of `hone pool export`.
 class counted_again {
  public:
@@ -123,7 +134,8 @@ class counted_again {
         ++tried[place];
         if (e["outcome"] != "ok") continue;
         ++ok[place];
-        if (!best.contains(place) || e["speedup"] > best[place]["speedup"]) best[place] = e;
+        if (!best.contains(place) || deciding_speedup(e) > deciding_speedup(best[place]))
+          best[place] = e;
       }
       not_learned += in_corpus && !is_learned ? 1 : 0;
       ++variant_states[is_evaluated ? "evaluated" : is_compared ? "compared_only" : "waiting"];

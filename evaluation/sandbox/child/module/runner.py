@@ -218,6 +218,8 @@ def main():
     torch.utils.cpp_extension.load = torch.utils.cpp_extension.load_inline = start_no_compiler
     tempfile.tempdir = "/"  # nothing can be written; some packages ask for the name when imported
     sys.argv = [""]
+    with torch.device("meta"):
+        torch.randn(1) * 2  # imports 1,400 modules here and not in every fork
     gc.collect()
     gc.freeze()
     library.hone_serve_modules(addresses)
