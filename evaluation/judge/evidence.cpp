@@ -72,6 +72,11 @@ std::string possible_studies::missing() const {
   return "runs " + which + " are not possible (" + why_ + ")";
 }
 
+void possible_studies::complete(agreement& compared) const {
+  if (const std::string which = missing(); compared.problem && !which.empty())
+    *compared.problem += "; " + which;
+}
+
 bool reference_facts::gather(evidence wanted, bool is_narrow, std::size_t most_runs,
                              const std::function<bool(const reference_study&)>& make,
                              const std::function<void()>& restart) {

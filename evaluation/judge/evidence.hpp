@@ -55,6 +55,8 @@ class possible_studies {
   // Says which runs are not possible: "runs with noise are not possible (MESSAGE)". Empty if all
   // are.
   std::string missing() const;
+  // Adds the missing runs to the problem of a comparison, which they might have explained.
+  void complete(agreement& compared) const;
 
  private:
   int kind_ = 0;

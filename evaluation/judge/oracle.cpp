@@ -137,12 +137,14 @@ expected_outputs reference_oracle::expect(const value_set& inputs, const value_s
         expected = own;
         arrange(0, inputs, parameters);
       });
+  session_->discard_outputs();
   return expected;
 }
 
 agreement reference_oracle::compare(const value_set& actual, const expected_outputs& expected) {
   agreement agreed = compare_outputs(actual, expected, *task_);
   if (!expected.noisy.empty()) facts_->learn(expected.how, agreed);
+  facts_->possible().complete(agreed);
   return agreed;
 }
 

@@ -103,6 +103,9 @@ class program_session {
   virtual bool parameters_hold(const value_set& values) = 0;
   // Describes a write outside of the buffers that were handed out; nullopt if there was none.
   virtual std::optional<std::string> memory_damage() = 0;
+  // Says that the outputs of the last run have been read, so that their memory may be returned to
+  // the system.
+  virtual void discard_outputs() {}
 };
 
 inline void program_session::write_inputs(std::size_t set, const value_set& values) {

@@ -77,11 +77,21 @@ void arena::poison(std::uint64_t begin, std::uint64_t end, unsigned char with) {
 
 void arena::forget() {
   const std::uint64_t kept = std::min(resident_end_, kept_bytes);
-  if (kept < bytes_ && madvise(base_ + kept, bytes_ - kept, MADV_REMOVE) != 0)
-    throw_errno("cannot clear an arena");
+  remove_pages(kept);
   if (kept > 0) std::memset(base_, poison_byte, kept);
   std::memset(base_, 0, sizeof(arena_head));
-  resident_end_ = kept;
+}
+
+std::uint64_t arena::release(std::uint64_t begin) {
+  begin = std::min(std::max(rounded_up(begin), kept_bytes), bytes_);
+  remove_pages(begin);
+  return begin;
+}
+
+void arena::remove_pages(std::uint64_t begin) {
+  if (begin < bytes_ && madvise(base_ + begin, bytes_ - begin, MADV_REMOVE) != 0)
+    throw_errno("cannot clear an arena");
+  resident_end_ = std::min(resident_end_, begin);
 }
 
 bool arena::is_poison(std::uint64_t begin, std::uint64_t end, unsigned char with) const {

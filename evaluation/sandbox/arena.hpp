@@ -44,10 +44,15 @@ class arena {
   // Erases the contents that earlier sessions left: some memory stays resident and is poisoned, the
   // rest is returned to the system. The head is zeroed. Throws std::system_error.
   void forget();
+  // Returns the pages behind an offset to the system, except those of the kept memory. Returns the
+  // offset from which contents are lost. Throws std::system_error.
+  std::uint64_t release(std::uint64_t begin);
   // Returns true if every byte between two offsets still holds poison.
   bool is_poison(std::uint64_t begin, std::uint64_t end, unsigned char with = poison_byte) const;
 
  private:
+  void remove_pages(std::uint64_t begin);
+
   unique_fd file_;
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;

@@ -1,5 +1,8 @@
 #include "evaluation/backends/cpu/cpu_processes.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -17,6 +20,7 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::uint64_t arena_bytes = 1ULL << 30U;  // virtual; a page is allocated once touched
 constexpr std::uint64_t private_bytes = 4ULL << 30U;
+constexpr std::uint64_t min_oracle_bytes = 1ULL << 30U;
 constexpr std::chrono::milliseconds open_limit{20000};
 constexpr std::chrono::milliseconds constructor_limit{60000};
 
@@ -41,6 +45,15 @@ class module_constructor final : public parameter_source {
   std::unique_ptr<arena> memory_;
   module_session session_;
 };
+
+// Returns the size of an oracle's arena: half of the machine's memory, divided by its cores, each
+// of which may be a device. Runs with noise keep twenty results, and each operator's errors.
+std::uint64_t oracle_arena_bytes() {
+  const auto memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto cores = static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  return std::max(min_oracle_bytes, memory / 2 / cores);
+}
 
 std::unique_ptr<arena> make_module_arena() {
   return std::make_unique<arena>(module_heap_begin + module_heap_bytes);
@@ -116,7 +129,7 @@ std::unique_ptr<program_session> cpu_processes::open_reference(const task& t) {
 }
 
 std::unique_ptr<program_session> cpu_processes::open_oracle(const task& t) {
-  auto memory = std::make_unique<arena>(arena_bytes);
+  auto memory = std::make_unique<arena>(oracle_arena_bytes());
   auto process = open_trusted(reference_oracle::programs(t), *memory);
   return std::make_unique<cpu_session>(std::move(process), std::move(memory));
 }

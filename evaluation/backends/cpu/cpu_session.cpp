@@ -102,6 +102,10 @@ void cpu_session::note_scratch_use() {
   poisoned_end_ = std::max(poisoned_end_, std::min(used + poisoned_tail_bytes, memory_->size()));
 }
 
+void cpu_session::discard_outputs() {
+  poisoned_end_ = std::min(poisoned_end_, memory_->release(plan_.end()));
+}
+
 void cpu_session::freeze() {
   if (!frozen_) process_->freeze();
   frozen_ = true;

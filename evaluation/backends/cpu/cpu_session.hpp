@@ -40,6 +40,7 @@ class cpu_session final : public program_session {
   bool inputs_hold(std::size_t set, const value_set& values) override;
   bool parameters_hold(const value_set& values) override;
   std::optional<std::string> memory_damage() override;
+  void discard_outputs() override;
 
  private:
   void freeze();  // stops the process while its memory is read

@@ -369,8 +369,7 @@ agreement gpu_task::compare(const std::vector<gpu_output>& actual) {
   agreement agreed = compare_all(layouts_of(actual), room_->own.layouts,
                                  [&](std::size_t i) { return compare_one(actual[i], i); });
   if (noisy_ > 0) facts_[case_].learn(how_, agreed);
-  if (const std::string missing = facts().possible().missing(); agreed.problem && !missing.empty())
-    *agreed.problem += "; " + missing;
+  facts().possible().complete(agreed);
   return agreed;
 }
 

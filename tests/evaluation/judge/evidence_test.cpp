@@ -105,6 +105,12 @@ TEST(ReferenceFacts, GiveUpKindsOfRunsThatTheReferenceCannotMake) {
   EXPECT_FALSE(facts.possible().wide());
   EXPECT_TRUE(facts.possible().noise());
   EXPECT_THAT(facts.possible().missing(), testing::HasSubstr("no float64"));
+  agreement compared;
+  facts.possible().complete(compared);
+  EXPECT_FALSE(compared.problem) << "it needs no explanation";
+  compared.problem = "element [0] is 1";
+  facts.possible().complete(compared);
+  EXPECT_EQ(compared.problem, "element [0] is 1; runs in float64 are not possible (no float64)");
   EXPECT_THROW(
       facts.gather(
           evidence::noise, true, 100,

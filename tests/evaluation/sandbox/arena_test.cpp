@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -60,6 +61,25 @@ TEST(Arena, DiscardsAllContentsOnForget) {
   EXPECT_EQ(memory.head().allocation_count, 0U);
   EXPECT_NE(static_cast<const char*>(other)[bytes - 1], 0x5a);
   munmap(other, bytes);
+}
+
+TEST(Arena, ReleasesTheMemoryBehindAnOffset) {
+  constexpr std::uint64_t large = 256U << 20U;
+  arena memory(large);
+  std::memset(memory.at(0), 0x5a, large);
+  const auto resident_bytes = [&] {
+    struct stat file {};
+    fstat(memory.descriptor(), &file);
+    return static_cast<std::uint64_t>(file.st_blocks) * 512;
+  };
+  EXPECT_EQ(resident_bytes(), large);
+  const std::uint64_t lost = memory.release(large / 2);
+  EXPECT_EQ(lost, large / 2);
+  EXPECT_EQ(resident_bytes(), lost);
+  EXPECT_EQ(*memory.at(lost - 1), std::byte{0x5a});
+  EXPECT_EQ(*memory.at(lost), std::byte{0});
+  EXPECT_GT(memory.release(0), 0U) << "some memory is kept, because new pages take time";
+  EXPECT_EQ(memory.release(2 * large), large);
 }
 
 }  // namespace
