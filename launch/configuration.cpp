@@ -168,6 +168,12 @@ class settings_printer {
   std::ostringstream out_;
 };
 
+// Returns whether the text is an integer, of any size.
+bool is_integer(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789_") == std::string_view::npos;
+}
+
 // Reads the value as TOML. A value that is not TOML is a string.
 void apply_override(toml::table& table, const std::string& override_text) {
   const std::size_t equals = override_text.find('=');
@@ -188,7 +194,10 @@ void apply_override(toml::table& table, const std::string& override_text) {
   try {
     const toml::table parsed = toml::parse("value = " + value);
     parsed.get("value")->visit([&](const auto& node) { at->insert_or_assign(names.back(), node); });
-  } catch (const toml::parse_error&) {
+  } catch (const toml::parse_error& e) {
+    if (is_integer(value))
+      throw format_error("--set " + override_text, 0, "",
+                         "not valid TOML: " + std::string(e.description()));
     at->insert_or_assign(names.back(), value);
   }
 }

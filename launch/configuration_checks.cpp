@@ -108,6 +108,7 @@ void check_configuration(const configuration& c) {
   const auto refuse = [&](const std::string& key, const std::string& problem) {
     problems.add({c.file.string(), 0, key, problem});
   };
+  if (c.directory.empty()) refuse("directory", "is empty, expected the path of a folder");
   if (c.node.silence_ms < min_heartbeats_in_silence * c.node.heartbeat_ms)
     refuse("node.silence_s", "is less than three times node.heartbeat_s");
   check_addresses(c, refuse);
@@ -124,7 +125,7 @@ void check_configuration(const configuration& c) {
     refuse("generation.replicas", "is 0, and nodes that join ask no endpoints");
   for (const auto& [name, options] : c.endpoints) {
     if (!is_bare_key(name))
-      refuse("endpoint", "'" + name + "' is no name: letters, digits, - and _ are");
+      refuse("endpoint", "has the name '" + name + "', expected letters, digits, - and _");
   }
   if (c.policy.kind == "model" && c.policy.folder.empty()) refuse("policy.folder", "is missing");
   if ((c.policy.kind == "model" || c.policy.kind == "endpoint") && c.prompt.prompt_template.empty())

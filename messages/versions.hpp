@@ -11,6 +11,6 @@ namespace hone {
 inline constexpr std::uint32_t schema_version = 11;
 // Judge version: changes whenever a verdict or score of evaluation/ could. Scores of different
 // versions are not comparable.
-inline constexpr std::uint32_t judge_version = 27;
+inline constexpr std::uint32_t judge_version = 28;
 
 }  // namespace hone

@@ -137,7 +137,7 @@ std::variant<completion_answer, completion_failure> read_answer(long status,
     if (read.text.empty()) read.without_text = shown(choice.dump());
     return read;
   } catch (const json::exception&) {
-    return completion_failure{"answers with what is no completion: " + shown(body),
+    return completion_failure{"answers with a body that is not a completion: " + shown(body),
                               failure_kind::passing, count(body.size())};
   }
 }

@@ -22,6 +22,7 @@ MAX_OF_HALF = 1 << 14  # numbers of each draw's halves that are compared
 MAX_UNORDERED = 8  # numbers of rows that are compared in any order
 MIN_REPEATED = 0.01  # share of rows that repeat others
 MIN_ROWS = 64
+MIN_OF_ROW = 8  # numbers that show a row's mean and scale
 MIN_EQUAL_PAIRS = 12  # among a task's draws, which the file's have none of
 MAX_TAKEN = 1 << 12  # numbers of a tensor that are looked for in another one
 
@@ -129,6 +130,7 @@ def lost_in(file, task):
         or diagonal_lost(file, task)
         or pairs_lost(file, task)
         or relations_lost(columns)
+        or rows_lost(columns)
         or repeats_lost(file, task)
         or halves_lost(file, task)
     )
@@ -238,6 +240,25 @@ def relations_lost(columns):
     return None
 
 
+def rows_lost(columns):
+    """Looks for rows with a common offset or scale, whose means or sizes differ more from each other
+    than those of a task."""
+    for dim, ours, theirs, count in columns:
+        if ours.size(1) < MIN_OF_ROW or count < MIN_ROWS:
+            continue
+        for what, measure in (("an offset", torch.Tensor.clone), ("a scale", torch.abs)):
+            found, drawn = (middle_half(measure(x - x.mean(0)).mean(1)) for x in (ours, theirs))
+            if found > (2 + 16 / count**0.5) * drawn:
+                return f"the numbers along its dimension {dim} share {what}"
+    return None
+
+
+def middle_half(values):
+    """Returns the distance between the quartiles."""
+    ordered = values.sort().values
+    return float(ordered[3 * len(ordered) // 4] - ordered[len(ordered) // 4])
+
+
 def repeats_lost(file, task):
     """Looks for rows that occur again in a draw, signs left out, more often than in a task's. Short
     rows are compared in any order of their numbers, as those of edges in both directions."""
@@ -278,14 +299,22 @@ def some_of(draws):
 
 
 def related_columns(file, task, count):
-    """Returns the numbers of two columns whose values, or squares, correlate otherwise, or None.
+    """Returns the numbers of two columns whose ranks, or squares of them, correlate otherwise, or None.
     count: how many of the rows are independent of others."""
+    file, task = ranks(file), ranks(task)
     for power in (1, 2):
         ours, theirs = (correlations((x - x.mean(0)) ** power) for x in (file, task))
         apart = ((ours - theirs).abs() > 0.3 + 6 / count**0.5).triu(1)
         if bool(apart.any()):
             return apart.nonzero()[0].tolist()
     return None
+
+
+def ranks(columns):
+    """Returns the ranks of a column's numbers, equal ones for equal numbers. A few very large numbers
+    would decide what a correlation of values is."""
+    columns = columns.T.contiguous()
+    return torch.searchsorted(columns.sort(1).values, columns).T.double()
 
 
 def correlations(columns):
@@ -316,6 +345,7 @@ def relation_lost_between(file, task):
 
 def are_related(file, task):
     """The same of two columns. Rows of few values repeat without being copies."""
+    file, task = (x[:: 1 + len(x) // MAX_NUMBERS] for x in (file, task))
     counts = [max(distinct_rows(x), min(len(x), 4 * MIN_ROWS)) for x in (file, task)]
     return related_columns(file, task, min(counts)) is not None
 

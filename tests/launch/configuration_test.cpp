@@ -202,6 +202,10 @@ TEST_F(ConfigurationFile, AWrongOverrideIsBlamedAndNotTheFile) {
                              HasSubstr("at most 1"), testing::Not(HasSubstr("run.toml"))));
   EXPECT_THAT(refusal(least_ + "[generation]\ntop_p = 1.5\n", {"pool.max_lag=1"}),
               HasSubstr("run.toml:4"));
+  const std::string too_large = refusal(least_, {"seed=99999999999999999999"});
+  EXPECT_THAT(too_large, testing::StartsWith("--set seed=99999999999999999999: "));
+  EXPECT_THAT(too_large, testing::Not(HasSubstr("a string")));
+  EXPECT_THAT(refusal(least_, {"directory="}), HasSubstr("is empty"));
 }
 
 TEST_F(ConfigurationFile, EveryWrongKeyIsReported) {

@@ -116,6 +116,7 @@ TEST_F(ImportedModules, InputsAreDrawnAsTheFileDrawsThem) {
   // A scale that the file draws becomes its mean.
   EXPECT_THAT(input("random_scale", "given").expr, HasSubstr("0.5"));
   EXPECT_EQ(input("named_outputs", "x"), drawn(kind::uniform, 0.0, 1.0, "torch.clamp(x, 0.001)"));
+  EXPECT_EQ(input("large_and_small", "x"), drawn(kind::normal, 0.0, 1.0, "torch.exp(x)"));
 }
 
 TEST_F(ImportedModules, WhatHoldsBetweenTheElementsOfAnInputHoldsInItsDraws) {
@@ -496,6 +497,7 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"memory_not_written", "reads memory that it has not written"},
       {"missing_package", "imports a_package_that_nobody_has, which is not installed"},
       {"nested_input", "an input is a nested tensor"},
+      {"moved_rows", "x: the numbers along its dimension 1 share an offset"},
       {"nested_rows", "it makes a nested tensor, which tasks do not support"},
       {"never_ends", "more than 5 s of processor time"},
       {"never_written", "weight: nothing is written to its memory"},
@@ -524,6 +526,7 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"raises", "line 6: RuntimeError"},
       {"row_totals", "x depends on totals in the file"},
       {"same_rows", "x equals y in the file"},
+      {"scaled_rows", "x: the numbers along its dimension 1 share a scale"},
       {"scripted_part", "leave out torch.jit.script"},
       {"seeded_generator", "forward() seeds the random numbers that it draws"},
       {"seeded_noise", "line 11: forward() seeds the random numbers"},

@@ -15,7 +15,7 @@ class ModelNew(nn.Module):
             self.extension = load_inline(
                 name="tail",
                 cpp_sources="",
-                cuda_sources="extern \"C\" __global__ void tail(float* x) {}",
+                cuda_sources='extern "C" __global__ void tail(float* x) {}',
                 functions=["tail"],
             )
         except Exception:
