@@ -241,8 +241,8 @@ def relations_lost(columns):
 
 
 def rows_lost(columns):
-    """Looks for rows with a common offset or scale, whose means or sizes differ more from each other
-    than those of a task."""
+    """Looks for rows with a common offset or scale: their means or sizes differ more than those
+    of a task's rows."""
     for dim, ours, theirs, count in columns:
         if ours.size(1) < MIN_OF_ROW or count < MIN_ROWS:
             continue
@@ -299,8 +299,8 @@ def some_of(draws):
 
 
 def related_columns(file, task, count):
-    """Returns the numbers of two columns whose ranks, or squares of them, correlate otherwise, or None.
-    count: how many of the rows are independent of others."""
+    """Returns the numbers of two columns whose ranks, or their squares, correlate otherwise, or
+    None. count: how many of the rows are independent of others."""
     file, task = ranks(file), ranks(task)
     for power in (1, 2):
         ours, theirs = (correlations((x - x.mean(0)) ** power) for x in (file, task))
@@ -311,8 +311,8 @@ def related_columns(file, task, count):
 
 
 def ranks(columns):
-    """Returns the ranks of a column's numbers, equal ones for equal numbers. A few very large numbers
-    would decide what a correlation of values is."""
+    """Returns the ranks of the numbers of each column, the same for equal numbers. A few very large
+    numbers would decide a correlation of values."""
     columns = columns.T.contiguous()
     return torch.searchsorted(columns.sort(1).values, columns).T.double()
 
