@@ -46,6 +46,11 @@ struct cuda_error : std::runtime_error {
   X(cuMemsetD8Async)                             \
   X(cuIpcGetMemHandle)                           \
   X(cuIpcOpenMemHandle)                          \
+  X(cuIpcGetEventHandle)                         \
+  X(cuEventCreate)                               \
+  X(cuEventDestroy)                              \
+  X(cuEventRecord)                               \
+  X(cuStreamWaitEvent)                           \
   X(cuStreamCreate)                              \
   X(cuStreamDestroy)                             \
   X(cuStreamSynchronize)                         \

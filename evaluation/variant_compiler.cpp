@@ -137,20 +137,19 @@ std::unique_ptr<sandbox_session> variant_compiler::state::fork_checker(
   }
 }
 
-// Executes the text of a Python module in a confined process, which defines its classes.
+// Executes the text of a Python module in a confined process, which defines its classes. Those for
+// GPUs may need one for that, so the device does it.
 program_result<checked_program> variant_compiler::state::check_module(
     const schema::CompileJob::Reader& job, const task& t,
     const schema::DeviceType::Reader& device_type) {
-  if (device_type.getKind() != schema::DeviceType::Kind::CPU)
-    return failed(Outcome::REJECTED,
-                  "Python modules are judged on CPU devices only; `hone variant import` translates "
-                  "those that consist of PyTorch's operators");
   if (job.getCuda().size() > 0 || job.getSettings().size() > 0)
     return failed(Outcome::REJECTED,
                   "a Python module has no cuda block and no settings: it compiles its own kernels "
                   "and makes PyTorch's settings itself");
   if (const std::string problem = problem_of_modules(t); !problem.empty())
     return failed(Outcome::REJECTED, problem);
+  if (device_type.getKind() == schema::DeviceType::Kind::CUDA)
+    return checked_program{{}, content_id<program_id>({view(job.getPython())})};
   const auto session = fork_checker(module_checker, sandbox_zygote::start_for_modules);
   const auto opened = session->open({module_program(job.getPython(), t)}, "", true,
                                     clock_type::now() + options.host_program);

@@ -261,10 +261,12 @@ seccomp_program nameless_filter() {
 void install_filter(const seccomp_program& filter) {
   const sock_fprog program{static_cast<unsigned short>(filter.size()),
                            const_cast<sock_filter*>(filter.data())};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-    throw_errno("cannot install a system call filter");
-  }
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("cannot give up new privileges");
+  // The result is positive if another thread has filters that this one does not have.
+  const long thread =
+      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+  if (thread < 0) throw_errno("cannot install a system call filter");
+  if (thread > 0) throw std::runtime_error("cannot install a system call filter in all threads");
 }
 
 }  // namespace hone

@@ -33,7 +33,7 @@ const seccomp_program& secluding_filter();
 // by the process for itself, because it may signal itself.
 seccomp_program nameless_filter();
 
-// Installs a filter in the calling thread, irrevocably. Throws std::system_error.
+// Installs a filter in all threads of the process, irrevocably. Throws std::system_error.
 void install_filter(const seccomp_program& filter);
 
 }  // namespace hone

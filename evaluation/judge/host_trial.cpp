@@ -1,12 +1,6 @@
 #include "evaluation/judge/host_trial.hpp"
 
 namespace hone {
-namespace {
-
-// New parameters are a new instance of a Python module, whose first calls may be slow.
-constexpr int instances_of_a_case = 2;
-
-}  // namespace
 
 program_result<agreement> host_call::compare() {
   const auto outputs = session_->outputs(call_);

@@ -30,6 +30,8 @@ class parameter_source {
   // Throws reference_error.
   virtual value_set draw(std::uint64_t seed) = 0;
 };
+// Instances of a Python module that verify a case: the first calls of each may be slow.
+inline constexpr int instances_of_a_case = 2;
 
 // Draws the inputs and parameters of a case. Numbers are drawn in this process, and the oracle
 // evaluates `expr` programs. Equal seeds give equal contents. A `perturbation` other than 0

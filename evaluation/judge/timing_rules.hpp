@@ -103,6 +103,9 @@ timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules(),
 // which other programs use as well, so measurements may spread as far as on a CPU device.
 // `call_ns`: the length of a call.
 timing_rules launch_bound_timing_rules(double call_ns = 0);
+// One round in this number gives a Python module new parameters: they are a new instance, whose
+// first calls may be slow.
+inline constexpr std::uint64_t rounds_of_an_instance = 7;
 // Returns the rules for a screening: rounds and checks of the same kind, but as few as can order
 // the variants of a group.
 timing_rules screening_rules(timing_rules of_case);

@@ -46,6 +46,10 @@ struct Command {
 
     measureTurns @9 :Void;
     # To the zygote: measure what passing the turn takes.
+
+    takeTurns @10 :Void;
+    # Python modules on a GPU: run the staged calls, each when an empty message says that its inputs
+    # become readable. An empty message answers when the host has launched the call.
   }
 }
 
@@ -55,6 +59,12 @@ struct Attach {
   tools @2 :Data $Identity.required;          # cubin of the judge's kernels
   spoilSymbol @3 :Text $Identity.required;    # kernel that leaves poison in shared memory
   scrambleSymbol @4 :Text $Identity.required;  # kernel that makes inputs readable
+
+  begins @5 :Data;
+  # Python modules: CUipcEventHandle of the event that precedes a call.
+
+  ends @6 :Data;
+  # Python modules: CUipcEventHandle of the event that follows a call. The process records it.
 }
 
 struct TimeCalls {

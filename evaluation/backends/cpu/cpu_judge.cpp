@@ -17,9 +17,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::size_t kept_tasks = 16;  // with their input sets
-// New parameters are a new instance of a Python module, whose first calls may be slow.
-constexpr std::uint64_t rounds_of_an_instance = 7;
+constexpr std::size_t kept_tasks = 16;           // with their input sets
 constexpr std::size_t timing_bytes = 8U << 20U;  // for the inputs and outputs of one side
 
 // Returns the bytes per nanosecond that this core can write to its first-level cache. It is the

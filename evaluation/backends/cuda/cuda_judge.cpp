@@ -10,6 +10,7 @@
 #include "evaluation/backends/cuda/reference_settings.hpp"
 #include "evaluation/judge/clock_checks.hpp"
 #include "messages/ids.hpp"
+#include "tasks/program_functions.hpp"
 
 namespace hone {
 namespace {
@@ -20,6 +21,12 @@ constexpr std::uint64_t arena_share = 4;
 constexpr std::uint64_t largest_arena = 40ULL << 30U;
 // Attempts at a timing that something other than the candidate may have disturbed.
 constexpr int doubtful_attempts = 3;
+// How long the constructor of a task's own module may take.
+constexpr std::chrono::milliseconds constructor_limit{60000};
+// Half-width, in log ratio, of what the judge's clock leaves open for a call of a Python module:
+// what passing a turn takes differs from process to process.
+constexpr double uncertain_share = 0.003;
+constexpr double uncertain_us = 0.5;
 
 bias_precision precision_for(const wanted_timing& wanted) {
   return wanted.expected_speedup || wanted.is_screening ? bias_precision::coarse
@@ -60,11 +67,16 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       gpu_(facts),
       sessions_(gpu_.load(kernels_.blocks()), processes_, kernels_.tools(),
                 options.launch_core.number, arena_bytes_for(facts, options)),
+      modules_(gpu_, facts, processes_.visible(), options.launch_core.number,
+               sessions_.candidate_arena(), sessions_.reference_arena()),
       calibrator_(gpu_, sessions_, facts,
                   {options.call_limit, options.baselines, options.compiled_references}),
       prepared_(kept_tasks) {}
 
-cuda_judge::~cuda_judge() { processes_.end(); }
+cuda_judge::~cuda_judge() {
+  modules_.end();
+  processes_.end();
+}
 
 prepared_gpu_task& cuda_judge::prepare(const task& t) {
   return prepared_.of(t.id, [&] {
@@ -79,21 +91,46 @@ const std::vector<distribution>& cuda_judge::usable_of(prepared_gpu_task& prepar
   return known;
 }
 
+// A Python module cannot be given other parameters than its constructor makes.
+std::vector<distribution> cuda_judge::usable_of_modules(prepared_gpu_task& prepared) {
+  std::vector<distribution> some = usable_of(prepared);
+  std::erase(some, distribution::weights);
+  return some;
+}
+
+void cuda_judge::draw_parameters_for(prepared_gpu_task& prepared, bool of_module) {
+  if (!of_module) return prepared.on_gpu.construct_with(nullptr);
+  prepared.on_gpu.construct_with(
+      [this, &of = prepared.of()](std::uint64_t seed, const gpu_tensors& to) {
+        const auto made = modules_.reference(of).construct(
+            seed, to, std::chrono::steady_clock::now() + constructor_limit);
+        if (!made) throw reference_error(made.error().outcome, made.error().message);
+      });
+}
+
 void cuda_judge::forget(const task& t) { prepared_.forget(t.id); }
 
 verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact, const task& t,
                                        std::uint64_t& seed) {
   prepared_gpu_task& prepared = prepare(t);
   time_budget budget;
-  const auto candidate = sessions_.open_candidate(role::verifying, artifact, t, budget);
+  const bool is_module = is_python_module(view(artifact.getPython()));
+  draw_parameters_for(prepared, is_module);
+  const auto candidate = is_module ? modules_.open_candidate(artifact, t, budget)
+                                   : sessions_.open_candidate(role::verifying, artifact, t, budget);
   if (seed == 0) seed = random_bits();
   if (!candidate) return {candidate.error(), 0, {}};
-  gpu_trial trial(prepared.on_gpu, **candidate, [&] { return usable_of(prepared); });
+  gpu_trial trial(
+      prepared.on_gpu, **candidate,
+      [&] { return is_module ? usable_of_modules(prepared) : usable_of(prepared); }, is_module);
   verification_limits limits;
   limits.call = call_limit_;
   limits.loading = loading_limit;
-  if (sessions_.candidate_tunes()) limits.tuning = tuning_limit;
-  return verify_program(trial, kind(), seed, limits, budget);
+  // A module may ask for algorithms to be tried, or try some itself.
+  if (is_module || sessions_.candidate_tunes()) limits.tuning = tuning_limit;
+  auto verified = verify_program(trial, kind(), seed, limits, budget);
+  modules_.end_candidate();
+  return verified;
 }
 
 // Finds the bias of the two processes for every case, before they have run the candidate.
@@ -105,13 +142,78 @@ program_result<void> cuda_judge::begin_timing(const schema::Artifact::Reader& ar
   // been seen to.
   if (!std::exchange(has_timed_, true)) processes_.await_all();
   timed_ = {artifact, &prepare(t), earlier == 0 ? role::timing : role::confirming, &budget};
+  const bool is_module = is_python_module(view(artifact.getPython()));
+  draw_parameters_for(*timed_.prepared, is_module);
+  if (is_module) return begin_timing_module(cases, random);
   if (earlier > 1) sessions_.replace_candidate(timed_.in);
   for (const wanted_timing& wanted : cases)
     calibrator_.calibrate(*timed_.prepared, *wanted.at, timed_.in, precision_for(wanted), random);
   return {};
 }
 
+// Each measurement of a module has a new process. The task's own module is timed before there is
+// one.
+program_result<void> cuda_judge::begin_timing_module(const std::vector<wanted_timing>& cases,
+                                                     random_stream& random) {
+  prepared_gpu_task& prepared = *timed_.prepared;
+  for (const wanted_timing& wanted : cases) {
+    case_facts& facts = calibrator_.facts_of(prepared, *wanted.at, random);
+    if (facts.module_us > 0) continue;
+    facts.module_us =
+        calibrator_.time_alone(prepared, modules_.reference(prepared.of()), facts, random);
+  }
+  const auto candidate = modules_.open_candidate(timed_.artifact, prepared.of(), *timed_.budget);
+  if (!candidate) return failed(candidate.error());
+  timed_.module = *candidate;
+  return {};
+}
+
+case_timing cuda_judge::time_module(const wanted_timing& wanted, random_stream& random) {
+  prepared_gpu_task& prepared = *timed_.prepared;
+  case_facts& facts = calibrator_.facts_of(prepared, *wanted.at, random);
+  reverify_agreement_ = facts.rules.reverify_agreement;
+  const std::vector<distribution> usable = usable_of_modules(prepared);
+  const pair_facts pair{
+      {0, uncertain_share + uncertain_us / facts.module_us}, facts.module_us, 0, false};
+  case_timing timing;
+  for (int attempt = 0; attempt < doubtful_attempts; ++attempt) {
+    const std::string before = management_.throttled_by();
+    timing = time_gpu_case({gpu_,
+                            prepared.on_gpu,
+                            *timed_.module,
+                            modules_.reference(prepared.of()),
+                            facts_,
+                            facts,
+                            pair,
+                            usable,
+                            wanted.expected_speedup,
+                            wanted.is_screening,
+                            {},
+                            true,
+                            true,
+                            *timed_.budget},
+                           random);
+    timing.throttled = before.empty() ? management_.throttled_by() : before;
+    const bool is_doubtful =
+        !timing.throttled.empty() || is_slowed(timing.reference_us, pair.reference_us);
+    if (timing.failure || !is_doubtful) return timing;
+  }
+  if (!timing.throttled.empty()) return timing;
+  // The GPU itself may have become slower.
+  modules_.end_candidate();
+  facts.module_us =
+      calibrator_.time_alone(prepared, modules_.reference(prepared.of()), facts, random);
+  if (is_slowed(timing.reference_us, facts.module_us))
+    timing.failure =
+        program_failure{Outcome::UNSTABLE, "",
+                        "the task's own module takes " + std::to_string(timing.reference_us) +
+                            " us a call next to this program and " +
+                            std::to_string(facts.module_us) + " us by itself"};
+  return timing;
+}
+
 case_timing cuda_judge::time_case(const wanted_timing& wanted, random_stream& random) {
+  if (timed_.module != nullptr) return time_module(wanted, random);
   // The case is calibrated again, because the calibration of a later case may have replaced a
   // process.
   const case_facts& facts =
@@ -144,7 +246,7 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_ti
     case_timing once =
         time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts,
                        pair, usable, wanted.expected_speedup, wanted.is_screening, asked,
-                       sessions_.candidate_tunes(), *timed_.budget},
+                       sessions_.candidate_tunes(), false, *timed_.budget},
                       random);
     once.throttled = before.empty() ? management_.throttled_by() : before;
     return once;

@@ -10,6 +10,7 @@
 #include "cuda/management.hpp"
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/gpu_calibration.hpp"
+#include "evaluation/backends/cuda/gpu_modules.hpp"
 #include "evaluation/backends/cuda/gpu_sessions.hpp"
 #include "evaluation/backends/cuda/own_kernels.hpp"
 #include "evaluation/backends/program_judge.hpp"
@@ -40,6 +41,7 @@ struct cuda_judge_options {
 
 // Judges programs on a GPU. The judge's own context draws inputs and compares outputs in the GPU
 // memory that they lie in. Candidates and references run in separate processes, which take turns.
+// Python modules have processes for themselves, and the judge's own clock.
 // Confined to the thread that made it.
 class cuda_judge final : public program_judge {
  public:
@@ -55,6 +57,7 @@ class cuda_judge final : public program_judge {
   case_timing time_case(const wanted_timing& wanted, random_stream& random) override;
   double reverify_agreement() const override { return reverify_agreement_; }
   std::vector<std::string> check_task(const task& t) override;
+  void end_timing() override { modules_.end_candidate(); }
   void forget(const task& t) override;
   double clock_mhz() const override { return management_.clock_mhz(); }
   double temperature_c() const override { return management_.temperature_c(); }
@@ -69,11 +72,18 @@ class cuda_judge final : public program_judge {
     prepared_gpu_task* prepared = nullptr;
     role in = role::timing;
     time_budget* budget = nullptr;
+    gpu_session* module = nullptr;  // the session of a Python module; null: another program
   };
 
   prepared_gpu_task& prepare(const task& t);
   // Returns usable_on_gpu() for the task's current case, which is found out once.
   const std::vector<distribution>& usable_of(prepared_gpu_task& prepared);
+  std::vector<distribution> usable_of_modules(prepared_gpu_task& prepared);
+  // Lets the task's parameters be drawn as programs of this kind have them.
+  void draw_parameters_for(prepared_gpu_task& prepared, bool of_module);
+  program_result<void> begin_timing_module(const std::vector<wanted_timing>& cases,
+                                           random_stream& random);
+  case_timing time_module(const wanted_timing& wanted, random_stream& random);
   case_timing time_undisturbed(gpu_session& candidate, const wanted_timing& wanted,
                                const case_facts& facts, const pair_facts& pair,
                                random_stream& random);
@@ -90,6 +100,7 @@ class cuda_judge final : public program_judge {
   own_kernels kernels_;
   gpu_context gpu_;
   gpu_sessions sessions_;
+  gpu_modules modules_;
   gpu_calibrator calibrator_;
   gpu_workspace room_;
   task_cache<prepared_gpu_task> prepared_;

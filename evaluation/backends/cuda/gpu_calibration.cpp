@@ -58,12 +58,27 @@ double us_per_call(double ns, const burst_clock& burst) {
 const case_facts& gpu_calibrator::calibrate(prepared_gpu_task& prepared, const task_case& at,
                                             gpu_sessions::role in, bias_precision wanted,
                                             random_stream& random) {
+  case_facts& facts = facts_of(prepared, at, random);
+  calibrate_pair(prepared, facts, in, wanted, random);
+  return facts;
+}
+
+case_facts& gpu_calibrator::facts_of(prepared_gpu_task& prepared, const task_case& at,
+                                     random_stream& random) {
   prepared.on_gpu.choose(at);
   auto found = prepared.cases.find(print_sizes(at));
   if (found == prepared.cases.end())
     found = prepared.cases.emplace(print_sizes(at), calibrate_case(prepared, at, random)).first;
-  calibrate_pair(prepared, found->second, in, wanted, random);
   return found->second;
+}
+
+double gpu_calibrator::time_alone(prepared_gpu_task& prepared, gpu_session& session,
+                                  const case_facts& facts, random_stream& random) {
+  time_budget budget;
+  gpu_side side(*gpu_, prepared.on_gpu, session, facts.limits, budget, random,
+                gpu_side::role::reference);
+  side.set_parameters({random.bits()});
+  return median_call(side) / 1e3;
 }
 
 case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, const task_case& at,

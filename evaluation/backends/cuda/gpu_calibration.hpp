@@ -40,6 +40,7 @@ struct case_facts {
   bool is_launch_bound = false;  // whether the reference is launch-bound
   bool can_trace = false;        // CUPTI shows the reference's work
   std::map<gpu_sessions::process_pair, pair_facts> pairs;
+  double module_us = 0;  // of the task's own module, timed by itself; 0: unknown
 };
 
 // Returns the limits of a program that asks for these settings. To capture a CUDA graph takes the
@@ -88,6 +89,12 @@ class gpu_calibrator {
   // as `prepared`.
   const case_facts& calibrate(prepared_gpu_task& prepared, const task_case& at,
                               gpu_sessions::role in, bias_precision wanted, random_stream& random);
+
+  // Selects a case and returns its facts without those of processes.
+  case_facts& facts_of(prepared_gpu_task& prepared, const task_case& at, random_stream& random);
+  // Returns the microseconds of a call of the task's own module by itself, as it is timed.
+  double time_alone(prepared_gpu_task& prepared, gpu_session& session, const case_facts& facts,
+                    random_stream& random);
 
  private:
   case_facts calibrate_case(prepared_gpu_task& prepared, const task_case& at,

@@ -23,6 +23,7 @@ class gpu_case_timing {
                    of.budget, random, gpu_side::role::candidate),
         checks_(of.usable, random, [this](const auto& wanted) { return check(wanted); }) {
     if (of.is_screening) rules_ = screening_rules(rules_);
+    if (of.of_module) rules_.new_parameters_one_in = rounds_of_an_instance;
     if (of.expected_speedup) rules_.expected_log_ratio = std::log(*of.expected_speedup);
     gpu_side::pair_up(candidate_, reference_);
   }
@@ -144,7 +145,7 @@ class gpu_case_timing {
 case_timing time_gpu_case(const gpu_case& of, random_stream& random) {
   gpu_case_timing timing(of, random);
   try {
-    if (!timing.time_rounds() || timing.is_confirmed()) return timing.result();
+    if (!timing.time_rounds() || timing.is_confirmed() || of.of_module) return timing.result();
     timing.find_unseen_time();
     timing.time_bursts();
     timing.describe_work();

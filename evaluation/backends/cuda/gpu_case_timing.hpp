@@ -24,6 +24,7 @@ struct gpu_case {
   bool is_screening;
   const settings& asked;  // by the candidate
   bool tunes;             // the candidate's first call may try algorithms
+  bool of_module;         // both programs are Python modules, which have the judge's clock alone
   time_budget& budget;
 };
 

@@ -66,6 +66,16 @@ gpu_memory::~gpu_memory() {
   if (at_ != 0) driver_->cuMemFree(at_);
 }
 
+gpu_event::gpu_event(const cuda_driver& driver) : driver_(&driver) {
+  driver.check(driver.cuEventCreate(&event_, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING),
+               "making an event");
+  CUipcEventHandle handle{};
+  driver.check(driver.cuIpcGetEventHandle(&handle, event_), "sharing an event");
+  handle_.assign(reinterpret_cast<const char*>(&handle), sizeof handle);
+}
+
+gpu_event::~gpu_event() { driver_->cuEventDestroy(event_); }
+
 gpu_context::gpu_context(const gpu_facts& facts) : driver_(&cuda_driver::get()) {
   driver_->check(driver_->cuDeviceGet(&device_, facts.ordinal), "finding the GPU");
   CUcontext context = nullptr;
@@ -110,6 +120,14 @@ std::string gpu_context::export_handle(const gpu_memory& memory) const {
   CUipcMemHandle handle{};
   driver_->check(driver_->cuIpcGetMemHandle(&handle, memory.at()), "sharing a GPU's memory");
   return {reinterpret_cast<const char*>(&handle), sizeof handle};
+}
+
+void gpu_context::record(const gpu_event& event) const {
+  driver_->check(driver_->cuEventRecord(event.at(), stream_), "recording an event");
+}
+
+void gpu_context::wait_for(const gpu_event& event) const {
+  driver_->check(driver_->cuStreamWaitEvent(stream_, event.at(), 0), "waiting for an event");
 }
 
 void gpu_context::fill(CUdeviceptr at, unsigned char value, std::uint64_t bytes) const {

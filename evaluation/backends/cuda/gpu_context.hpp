@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,25 @@ class gpu_memory {
   const cuda_driver* driver_ = nullptr;
   CUdeviceptr at_ = 0;
   std::uint64_t bytes_ = 0;
+};
+
+// An event that two processes share: one records it, and work of the other waits for it. It holds
+// no time.
+class gpu_event {
+ public:
+  explicit gpu_event(const cuda_driver& driver);  // throws cuda_error
+  ~gpu_event();
+  gpu_event(const gpu_event&) = delete;
+  gpu_event& operator=(const gpu_event&) = delete;
+
+  CUevent at() const { return event_; }
+  // Returns the CUipcEventHandle, as bytes.
+  const std::string& handle() const { return handle_; }
+
+ private:
+  const cuda_driver* driver_;
+  CUevent event_ = nullptr;
+  std::string handle_;
 };
 
 // The contents that a tensor is filled with. Must have the layout of `drawing` in
@@ -113,6 +133,12 @@ class gpu_context {
   void download(void* to, CUdeviceptr from, std::uint64_t bytes) const;
   // Waits until all work on the stream is done.
   void finish() const;
+  // Returns an event of this context. It must not outlive the context.
+  std::unique_ptr<gpu_event> make_event() const { return std::make_unique<gpu_event>(*driver_); }
+  // Records an event after the stream's work so far.
+  void record(const gpu_event& event) const;
+  // Lets the stream's later work wait for the most recent record of an event, in any process.
+  void wait_for(const gpu_event& event) const;
 
   // Fill a tensor, or each of several by few launches, with the contents that a drawing describes.
   void draw(CUdeviceptr to, const gpu_drawing& drawing) const {

@@ -39,6 +39,7 @@ class gpu_processes {
 
   // Ends all processes, before the arenas that they have mapped are freed.
   void end();
+  const std::string& visible() const { return visible_; }  // CUDA_VISIBLE_DEVICES of the processes
 
   // Return a process that is ready and alive. A dead process is replaced first.
   gpu_process& candidate(role of);

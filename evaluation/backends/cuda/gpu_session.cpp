@@ -80,7 +80,7 @@ program_result<void> gpu_session::keep_prepared() {
 }
 
 program_result<void> gpu_session::stage(std::span<const std::size_t> sets, bool parameters_changed,
-                                        time_point deadline) {
+                                        time_point deadline, std::uint64_t seed) {
   poison_ = poison_ == poison_byte ? other_poison_byte : poison_byte;
   arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end(), poison_);
   poisoned_end_ = arena_->dirty_end();
@@ -88,7 +88,7 @@ program_result<void> gpu_session::stage(std::span<const std::size_t> sets, bool 
   last_sets_.assign(sets.begin(), sets.end());
   return process_->stage(stage_command(plan_, sets, parameters_changed,
                                        {scratch_begin_, arena_->size() - scratch_begin_},
-                                       arena_->size(), row_major_outputs_),
+                                       arena_->size(), row_major_outputs_, poison_byte, seed),
                          deadline);
 }
 

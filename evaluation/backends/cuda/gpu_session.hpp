@@ -42,6 +42,9 @@ class gpu_session {
  public:
   gpu_session(gpu_context& gpu, gpu_arena& arena, gpu_process& process)
       : gpu_(&gpu), arena_(&arena), process_(&process) {}
+  virtual ~gpu_session() = default;
+  gpu_session(const gpu_session&) = delete;
+  gpu_session& operator=(const gpu_session&) = delete;
 
   // Makes room for `sets` input sets, each at its own addresses, from `begin` on. Throws
   // std::length_error if they do not fit.
@@ -54,23 +57,26 @@ class gpu_session {
   CUdeviceptr parameter(std::size_t i) const { return arena_->at(plan_.parameters().at(i).begin); }
   // The tensors must have the layouts that the session was arranged for.
   void write_inputs(std::size_t set, const gpu_tensors& from) { write(plan_.inputs(set), from); }
-  void write_parameters(const gpu_tensors& from) { write(plan_.parameters(), from); }
+  // `seed`: what they were drawn from.
+  virtual void write_parameters(const gpu_tensors& from, std::uint64_t /*seed*/ = 0) {
+    write(plan_.parameters(), from);
+  }
   // Return true if the arguments still hold what was written.
   bool inputs_hold(std::size_t set, const gpu_tensors& written) const {
     return holds(plan_.inputs(set), written);
   }
-  bool parameters_hold(const gpu_tensors& written) const {
+  virtual bool parameters_hold(const gpu_tensors& written) const {
     return holds(plan_.parameters(), written);
   }
 
   // Runs the program's prepare() now, untimed. Contents that it must not know are written after
   // this.
-  program_result<void> prepare(time_point deadline);
+  virtual program_result<void> prepare(time_point deadline);
   // See program_session::require_row_major().
   void require_row_major(std::uint64_t outputs) { row_major_outputs_ = outputs; }
   // Makes one call per entry of `sets`, in order, on poisoned scratch memory. All outputs stay
   // until the next run.
-  program_result<void> run(std::span<const std::size_t> sets, time_point deadline);
+  virtual program_result<void> run(std::span<const std::size_t> sets, time_point deadline);
   // Runs prepare() and the calls in one command. For references, from which no contents are kept
   // secret.
   program_result<void> run_anew(std::span<const std::size_t> sets, time_point deadline);
@@ -81,15 +87,15 @@ class gpu_session {
   // Makes calls as run() does, each timed by itself after the cache flushes that `flushes` demands.
   // Inputs must have been encrypted with `keys`, by call and input; each input is decrypted just
   // before its call.
-  program_result<std::vector<call_clock>> time(std::span<const std::size_t> sets,
-                                               const std::vector<std::vector<std::uint64_t>>& keys,
-                                               const flush_plan& flushes, time_point deadline);
+  virtual program_result<std::vector<call_clock>> time(
+      std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys,
+      const flush_plan& flushes, time_point deadline);
   // Makes a burst of the calls. Only the outputs of the last call are kept, as call 0.
   program_result<burst_clock> burst(std::span<const std::size_t> sets, const burst_plan& plan,
                                     time_point deadline);
 
-  program_result<std::vector<gpu_output>> outputs(std::size_t call) const;
-  std::set<output_alias> aliases(std::size_t call) const {
+  virtual program_result<std::vector<gpu_output>> outputs(std::size_t call) const;
+  virtual std::set<output_alias> aliases(std::size_t call) const {
     return plan_.aliases(arena_->head(), call, last_sets_, scratch_begin_);
   }
   std::uint64_t row_major_outputs(std::size_t call) const {
@@ -99,23 +105,30 @@ class gpu_session {
     return plan_.output_bytes(arena_->head(), call);
   }
   // Describes a write outside of the buffers that were handed out; nullopt if there was none.
-  std::optional<std::string> memory_damage();
+  virtual std::optional<std::string> memory_damage();
   // Returns the floating-point operations of the last run in products and convolutions; counted for
   // references only.
   std::uint64_t flops() const { return arena_->head().flops; }
   // Returns the most recent launch of each kernel, by prepare() or by a call.
   std::vector<kernel_launch> launches() const;
 
- private:
+ protected:
+  // Stages calls on poisoned scratch memory. `seed`: of a module's constructor.
   program_result<void> stage(std::span<const std::size_t> sets, bool parameters_changed,
-                             time_point deadline);
+                             time_point deadline, std::uint64_t seed = 0);
   program_result<void> go(time_point deadline);
+  gpu_context& gpu() const { return *gpu_; }
+  gpu_arena& arena() const { return *arena_; }
+  gpu_process& process() const { return *process_; }
+  const arena_plan& plan() const { return plan_; }
+  void note_scratch_use();
+
+ private:
   program_result<void> keep_prepared();
   std::vector<gpu_context::range_pair> pairs_of(const std::vector<arena_region>& places,
                                                 const gpu_tensors& tensors) const;
   void write(const std::vector<arena_region>& to, const gpu_tensors& from);
   bool holds(const std::vector<arena_region>& places, const gpu_tensors& written) const;
-  void note_scratch_use();
 
   gpu_context* gpu_;
   gpu_arena* arena_;

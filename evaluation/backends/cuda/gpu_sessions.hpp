@@ -62,6 +62,8 @@ class gpu_sessions {
 
   process_pair pair_of(role in) { return processes_->pair_of(in); }
   std::uint64_t arena_bytes() const { return candidate_arena_.size(); }
+  gpu_arena& candidate_arena() { return candidate_arena_; }
+  gpu_arena& reference_arena() { return reference_arena_; }
 
  private:
   struct opened_reference {

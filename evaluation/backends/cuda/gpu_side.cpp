@@ -61,7 +61,7 @@ auto gpu_side::charged(std::chrono::milliseconds limit, Work&& work)
 }
 
 void gpu_side::write_parameters() {
-  session_->write_parameters(task_->parameters());
+  session_->write_parameters(task_->parameters(), parameters_.seed);
   charged(limits_.call, [&](time_point deadline) { return session_->prepare(deadline); });
 }
 

@@ -39,6 +39,7 @@ void gpu_task::choose(const task_case& at) {
   if (room_->user != task_.id) {
     room_->data = {};
     room_->data_offsets.clear();
+    constructed_.reset();
   }
   room_->user = task_.id;
   case_ = &*std::find(task_.cases.begin(), task_.cases.end(), at);
@@ -127,7 +128,20 @@ void gpu_task::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t p
     draw_one(i, room_->inputs.memory[i].at(), how, seed, perturbation);
 }
 
+void gpu_task::construct_with(parameter_constructor constructor) {
+  constructor_ = std::move(constructor);
+  constructed_.reset();
+}
+
 void gpu_task::draw_parameters(distribution how, std::uint64_t seed) {
+  if (constructor_) {
+    if (constructed_ == seed) return;
+    ++reference_calls_;  // it uses the reference's arena
+    constructed_.reset();
+    constructor_(seed, room_->parameters);
+    constructed_ = seed;
+    return;
+  }
   std::vector<gpu_context::range_pair> copies;
   std::vector<gpu_placed_drawing> drawings;
   for (std::size_t i = 0; i < task_.parameters.size(); ++i) {

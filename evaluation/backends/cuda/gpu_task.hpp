@@ -58,6 +58,11 @@ class gpu_task {
   // until the next draw.
   void draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation = 0);
   void draw_parameters(distribution how, std::uint64_t seed);
+  // Writes the parameters that the constructor of the task's own module makes of a seed, into
+  // tensors of the case's layouts. Throws reference_error.
+  using parameter_constructor = std::function<void(std::uint64_t seed, const gpu_tensors& to)>;
+  // Lets draw_parameters() use a constructor, as Python modules do, or none (null).
+  void construct_with(parameter_constructor constructor);
   distribution drawn() const { return how_; }  // of the inputs
   const gpu_tensors& inputs() const { return room_->inputs; }
   const gpu_tensors& parameters() const { return room_->parameters; }
@@ -124,7 +129,9 @@ class gpu_task {
   task task_;
   const task_case* case_ = nullptr;
   reference_source reference_;
-  std::vector<std::size_t> program_of_;  // reference_oracle::program_numbers()
+  parameter_constructor constructor_;
+  std::optional<std::uint64_t> constructed_;  // seed of the workspace's parameters
+  std::vector<std::size_t> program_of_;       // reference_oracle::program_numbers()
   std::map<const task_case*, reference_facts> facts_;
   distribution how_ = distribution::declared;  // of the current contents
   // The runs that are expected, in addition to the one in the reference's types.

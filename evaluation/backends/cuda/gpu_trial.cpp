@@ -11,6 +11,7 @@ program_result<agreement> gpu_call::compare() {
 void gpu_trial::arrange(const task_case& at) {
   task_->choose(at);
   evidence_ = {};
+  instances_ = 0;
   candidate_->arrange(0, task_->inputs().layouts, task_->parameters().layouts, 2);
 }
 
@@ -21,10 +22,11 @@ void gpu_trial::expect() {
 void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
   how_ = how;
   seed_ = inputs_seed;
-  task_->draw_parameters(how, parameters_seed);
+  const bool has_new_parameters = !is_module_ || instances_++ < instances_of_a_case;
+  if (has_new_parameters) task_->draw_parameters(how, parameters_seed);
   task_->draw_inputs(how, inputs_seed);
   expect();
-  candidate_->write_parameters(task_->parameters());
+  if (has_new_parameters) candidate_->write_parameters(task_->parameters(), parameters_seed);
   parameters_changed_ = true;
 }
 

@@ -39,8 +39,8 @@ class gpu_call final : public finished_call {
 class gpu_trial final : public trial {
  public:
   using distributions = std::function<std::vector<distribution>()>;
-  gpu_trial(gpu_task& of, gpu_session& candidate, distributions usable)
-      : task_(&of), candidate_(&candidate), usable_(std::move(usable)) {}
+  gpu_trial(gpu_task& of, gpu_session& candidate, distributions usable, bool is_module = false)
+      : task_(&of), candidate_(&candidate), usable_(std::move(usable)), is_module_(is_module) {}
 
   const task& of() const override { return task_->of(); }
   void arrange(const task_case& at) override;
@@ -57,6 +57,8 @@ class gpu_trial final : public trial {
   gpu_task* task_;
   gpu_session* candidate_;
   distributions usable_;
+  bool is_module_;
+  int instances_ = 0;  // of a Python module, in this case
   evidence_plan evidence_;
   distribution how_ = distribution::declared;  // of the round
   std::uint64_t seed_ = 0;

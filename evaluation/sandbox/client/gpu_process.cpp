@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -58,23 +59,37 @@ gpu_process::gpu_process(const std::string& visible, const std::filesystem::path
     : serial_(next_serial()) {
   const std::string compiled =
       make_folder(driver_cache) ? driver_cache.string() : own_cache_.emplace("cuda-cache").path();
+  child_options options;
+  options.arguments = {companion_program("hone-gpu-sandbox", "HONE_GPU_SANDBOX")};
+  options.environment = {"CUDA_CACHE_PATH=" + compiled,
+                         "CUDA_CACHE_MAXSIZE=" + std::to_string(max_compiled_bytes)};
+  start(std::move(options), visible);
+}
+
+gpu_process::gpu_process(const module_interpreter& python, const std::string& visible)
+    : serial_(next_serial()), runs_module_(true) {
+  child_options options = python.options();
+  options.environment = {"CUDA_CACHE_DISABLE=1", "HOME=/", "USER=hone"};
+  start(std::move(options), visible);
+}
+
+void gpu_process::start(child_options options, const std::string& visible) {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
-  child_options options;
   options.ignores_stop_signals = true;
-  options.arguments = {companion_program("hone-gpu-sandbox", "HONE_GPU_SANDBOX")};
-  options.environment = {"OMP_NUM_THREADS=1",
-                         "MKL_NUM_THREADS=1",
-                         "LC_ALL=C",
-                         "TORCH_CPP_LOG_LEVEL=ERROR",
-                         "CUDA_VISIBLE_DEVICES=" + visible,
-                         "CUDA_CACHE_PATH=" + compiled,
-                         "CUDA_CACHE_MAXSIZE=" + std::to_string(max_compiled_bytes)};
+  for (const char* one :
+       {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR"})
+    options.environment.emplace_back(one);
+  options.environment.push_back("CUDA_VISIBLE_DEVICES=" + visible);
   inherit(options.environment, {"LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER"});
   const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  options.descriptors = {{null.get(), 0}, {null.get(), 1}, {null.get(), 2}, {theirs.get(), 3}};
+  const int errors = runs_module_ ? STDERR_FILENO : null.get();  // Python's, if it does not start
+  options.descriptors = {{null.get(), 0}, {null.get(), 1}, {errors, 2}, {theirs.get(), 3}};
   process_ = child_process(options);
-  theirs.reset();
+}
+
+std::string gpu_process::name() const {
+  return runs_module_ ? "the process for Python modules" : "hone-gpu-sandbox";
 }
 
 void gpu_process::attach(const gpu_attachment& attachment) {
@@ -86,10 +101,12 @@ void gpu_process::attach(const gpu_attachment& attachment) {
   attach.setTools(as_data(attachment.tools));
   attach.setSpoilSymbol(attachment.spoil_symbol);
   attach.setScrambleSymbol(attachment.scramble_symbol);
+  attach.setBegins(as_data(attachment.begins));
+  attach.setEnds(as_data(attachment.ends));
   const int head = attachment.head;
   if (!send_message_by(clock::now() + start_limit, socket_.get(), command.finish().bytes(),
                        {&head, 1}))
-    throw std::runtime_error("hone-gpu-sandbox did not take its resources within two minutes");
+    throw std::runtime_error(name() + " did not take its resources within two minutes");
 }
 
 bool gpu_process::alive() { return ready_ && process_.running() && !process_.wait(clock::now()); }
@@ -98,15 +115,15 @@ void gpu_process::await_ready() {
   if (ready_) return;
   try {
     auto message = receive_message(socket_.get(), clock::now() + start_limit);
-    if (!message) throw std::runtime_error("hone-gpu-sandbox did not start within two minutes");
+    if (!message) throw std::runtime_error(name() + " did not start within two minutes");
     const auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
     if (reply->isFailed())
-      throw std::runtime_error("hone-gpu-sandbox does not start: " +
-                               std::string(view(reply->getFailed().getMessage())));
+      throw std::runtime_error(
+          name() + " does not start: " + std::string(view(reply->getFailed().getMessage())));
   } catch (const connection_lost&) {
     const auto status = process_.wait(clock::now() + end_limit);
-    throw std::runtime_error("hone-gpu-sandbox does not start: " +
-                             (status ? describe_status(*status) : "no answer"));
+    throw std::runtime_error(
+        name() + " does not start: " + (status ? describe_status(*status) : "no answer"));
   }
   // The process is pinned only now: processes that start at the same time use all cores.
   cpu_set_t core;
@@ -131,29 +148,54 @@ program_failure gpu_process::end(bool timed_out) {
           "the process ended: " + (status ? describe_status(*status) : "it had to be killed")};
 }
 
-program_result<record<schema::Reply>> gpu_process::request(const std::vector<char>& bytes,
-                                                           std::span<const int> descriptors,
-                                                           time_point deadline) {
+program_result<void> gpu_process::send(const std::vector<char>& bytes,
+                                       std::span<const int> descriptors, time_point deadline) {
   if (!process_.running() || !ready_)
     return failed(Outcome::INFRASTRUCTURE, "the session has ended");
   try {
     if (!send_message_by(deadline, socket_.get(), bytes, descriptors)) return failed(end(true));
-    auto message = receive_message(socket_.get(), deadline);
-    const bool late = !message;
-    if (late) message = receive_message(socket_.get(), clock::now() + report_limit);
-    if (!message) return failed(end(true));
-    auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
-    const bool is_lost = reply->isFailed() && reply->getFailed().getIsLast();
-    if (late && !is_lost) return failed(Outcome::TIMEOUT, "did not finish within its deadline");
-    if (!reply->isFailed()) return reply;
-    if (is_lost) end(false);
-    return failed(reply->getFailed().getOutcome(), failure_text(reply->getFailed()));
+    return {};
   } catch (const connection_lost&) {
     return failed(end(false));
+  }
+}
+
+program_result<gpu_process::answer> gpu_process::receive(time_point deadline) {
+  try {
+    auto message = receive_message(socket_.get(), deadline);
+    const bool is_late = !message;
+    if (is_late) message = receive_message(socket_.get(), clock::now() + report_limit);
+    if (!message) return failed(end(true));
+    return answer{std::move(message->bytes), is_late};
+  } catch (const connection_lost&) {
+    return failed(end(false));
+  }
+}
+
+program_result<record<schema::Reply>> gpu_process::read_reply(answer given) {
+  try {
+    auto reply = record<schema::Reply>::from_bytes(std::move(given.bytes));
+    const bool is_lost = reply->isFailed() && reply->getFailed().getIsLast();
+    if (given.is_late && !is_lost)
+      return failed(Outcome::TIMEOUT, "did not finish within its deadline");
+    if (!reply->isFailed()) return reply;
+    if (is_lost) end(false);
+    const Outcome outcome = reply->getFailed().getOutcome();
+    if (runs_candidate_ && !may_report(outcome, is_open_)) return failed(Outcome::CRASH, nonsense);
+    return failed(outcome, failure_text(reply->getFailed()));
   } catch (const invalid_record&) {
     end(true);
-    return failed(Outcome::CRASH, "the process wrote nonsense to its command socket");
+    return failed(Outcome::CRASH, nonsense);
   }
+}
+
+program_result<record<schema::Reply>> gpu_process::request(const std::vector<char>& bytes,
+                                                           std::span<const int> descriptors,
+                                                           time_point deadline) {
+  if (auto sent = send(bytes, descriptors, deadline); !sent) return failed(sent.error());
+  auto given = receive(deadline);
+  if (!given) return failed(given.error());
+  return read_reply(*std::move(given));
 }
 
 program_result<opened_programs> gpu_process::open(const std::vector<program_source>& programs,
@@ -178,9 +220,12 @@ program_result<opened_programs> gpu_process::open(const std::vector<program_sour
     file = memory_file(view(artifact->getCode()));
     descriptors.push_back(file.get());
   }
+  // The text of a module runs when it is opened.
+  runs_candidate_ = runs_module_ && artifact != nullptr;
   const auto reply = request(command.finish().bytes(), descriptors, deadline);
   if (!reply) return failed(reply.error());
   if (!(*reply)->isOpened()) return failed(Outcome::CRASH, out_of_turn);
+  is_open_ = true;
   return read_opened((*reply)->getOpened());
 }
 
@@ -228,6 +273,39 @@ program_result<void> gpu_process::burst(const burst_plan& plan, time_point deadl
   burst.setWarmUps(plan.warm_ups);
   burst.setTraced(plan.traced);
   return execute(command.finish(), schema::Reply::DONE, deadline);
+}
+
+program_result<void> gpu_process::begin_turns(time_point deadline) {
+  record_builder<schema::Command> command;
+  command->setTakeTurns();
+  return send(command.finish().bytes(), {}, deadline);
+}
+
+program_result<void> gpu_process::pass_turn(time_point deadline) {
+  if (auto sent = send({}, {}, deadline); !sent) return sent;
+  auto given = receive(deadline);
+  if (!given) return failed(given.error());
+  if (given->bytes.empty() && !given->is_late) return {};
+  if (given->bytes.empty()) return failed(Outcome::TIMEOUT, "did not finish within its deadline");
+  const auto reply = read_reply(*std::move(given));
+  return reply ? failed(Outcome::CRASH, out_of_turn) : failed(reply.error());
+}
+
+program_result<void> gpu_process::end_turns(time_point deadline) {
+  auto given = receive(deadline);
+  if (!given) return failed(given.error());
+  const auto reply = read_reply(*std::move(given));
+  if (!reply) return failed(reply.error());
+  if (!(*reply)->isDone()) return failed(Outcome::CRASH, out_of_turn);
+  return {};
+}
+
+void gpu_process::freeze() const {
+  if (process_.running()) kill(process_.pid(), SIGSTOP);
+}
+
+void gpu_process::thaw() const {
+  if (process_.running()) kill(process_.pid(), SIGCONT);
 }
 
 }  // namespace hone

@@ -11,6 +11,7 @@
 #include "evaluation/program/failure.hpp"
 #include "evaluation/program/session.hpp"
 #include "evaluation/program/source.hpp"
+#include "evaluation/sandbox/client/module_interpreter.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/record.hpp"
 #include "process/child_process.hpp"
@@ -45,6 +46,8 @@ struct gpu_attachment {
   std::string tools;            // cubin of the judge's kernels
   std::string spoil_symbol;     // kernel that leaves poison in shared memory
   std::string scramble_symbol;  // kernel that makes inputs readable
+  std::string begins;           // of Python modules: CUipcEventHandles, as bytes; see Attach
+  std::string ends;
   // The launch core, to which the process is pinned once it is ready; -1: any core.
   int core = -1;
 };
@@ -71,7 +74,8 @@ struct burst_plan {
 };
 
 // The program hone-gpu-sandbox on one GPU. It serves one session after another: each open() drops
-// the programs of the session before. Every command has a deadline, and a command that misses it
+// the programs of the session before. Or Python, which serves one session of a module (runner.py).
+// Every command has a deadline, and a command that misses it
 // has timed out. The process is killed if the command does not end soon after, or if the GPU's
 // context is lost. Confined to one thread; the process dies with that thread.
 class gpu_process {
@@ -82,6 +86,8 @@ class gpu_process {
   // and which is not removed; empty: a folder of the process's own. What a process runs may change
   // what lies there, so only processes of trusted programs may share it. Throws std::runtime_error.
   explicit gpu_process(const std::string& visible, const std::filesystem::path& driver_cache = {});
+  // Starts Python for one session of a module. `python` must be that of GPUs.
+  gpu_process(const module_interpreter& python, const std::string& visible);
 
   // Gives the process its resources. Waits for it only if they are larger than what its socket
   // holds, at most two minutes. Must be called once. Throws std::runtime_error.
@@ -113,7 +119,28 @@ class gpu_process {
   // Makes a burst of the staged calls. Afterwards the head holds its clocks.
   program_result<void> burst(const burst_plan& plan, time_point deadline);
 
+  // Python modules: begin_turns() begins the staged calls. pass_turn() says that the inputs of the
+  // next call become readable, and waits until the process has launched that call. end_turns()
+  // waits until all of them have ended.
+  program_result<void> begin_turns(time_point deadline);
+  program_result<void> pass_turn(time_point deadline);
+  program_result<void> end_turns(time_point deadline);
+  // freeze() stops the process on the host, so that it launches nothing. thaw() continues it.
+  void freeze() const;
+  void thaw() const;
+
  private:
+  std::string name() const;  // in messages
+  void start(child_options options, const std::string& visible);
+  // A message of the process, and whether it came after the deadline.
+  struct answer {
+    std::vector<char> bytes;
+    bool is_late = false;
+  };
+  program_result<void> send(const std::vector<char>& bytes, std::span<const int> descriptors,
+                            time_point deadline);
+  program_result<answer> receive(time_point deadline);
+  program_result<record<schema::Reply>> read_reply(answer given);
   program_result<record<schema::Reply>> request(const std::vector<char>& bytes,
                                                 std::span<const int> descriptors,
                                                 time_point deadline);
@@ -127,6 +154,9 @@ class gpu_process {
   unique_fd socket_;
   int core_ = -1;
   bool ready_ = false;
+  bool runs_module_ = false;
+  bool runs_candidate_ = false;  // a module's, which can write to the socket
+  bool is_open_ = false;
 };
 
 }  // namespace hone

@@ -29,7 +29,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 constexpr auto fork_limit = std::chrono::seconds(20);
-constexpr const char* nonsense = "the process wrote nonsense to its command socket";
 
 std::vector<std::string> zygote_environment() {
   std::vector<std::string> environment = {
@@ -70,7 +69,7 @@ std::shared_ptr<sandbox_zygote> sandbox_zygote::start() {
 }
 
 std::shared_ptr<sandbox_zygote> sandbox_zygote::start_for_modules() {
-  const module_interpreter python;
+  const module_interpreter python(module_interpreter::device::cpu);
   return std::shared_ptr<sandbox_zygote>(new sandbox_zygote(python.options(), true));
 }
 
@@ -233,12 +232,9 @@ program_result<record<schema::Reply>> sandbox_session::read_reply(std::vector<ch
   try {
     auto reply = record<schema::Reply>::from_bytes(std::move(bytes));
     if (!reply->isFailed()) return reply;
-    // A candidate can write to the socket. It may report its own crash, launch error or, while it
-    // is opened, compile error, but no other outcome.
+    // A candidate can write to the socket.
     const Outcome outcome = reply->getFailed().getOutcome();
-    if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR &&
-        (is_open_ || outcome != Outcome::COMPILE_ERROR))
-      return failed(Outcome::CRASH, nonsense);
+    if (runs_candidate_ && !may_report(outcome, is_open_)) return failed(Outcome::CRASH, nonsense);
     return failed(outcome, failure_text(reply->getFailed()));
   } catch (const invalid_record&) {
     end(false);

@@ -8,13 +8,13 @@
 
 #include <array>
 
+#include "evaluation/sandbox/child/common/memory_limit.hpp"
 #include "process/seccomp_filters.hpp"
 #include "process/throw_errno.hpp"
 
 namespace hone {
 namespace {
 
-constexpr rlim_t open_files = 64;         // modules that Python imports late
 constexpr rlim_t file_bytes = 1U << 20U;  // of memory files, the only ones that it can write
 
 void limit(__rlimit_resource which, rlim_t value) {
@@ -32,11 +32,12 @@ void drop_capabilities() {
 
 }  // namespace
 
-void confine_module(std::uint64_t address_space) {
+void confine_module(const module_limits& limits) {
   drop_capabilities();
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_AS, address_space);
-  limit(RLIMIT_NOFILE, open_files);
+  limit(RLIMIT_AS, limits.address_space);
+  if (limits.private_bytes != RLIM_INFINITY) limit_private_memory(limits.private_bytes);
+  limit(RLIMIT_NOFILE, limits.open_files);
   limit(RLIMIT_FSIZE, file_bytes);
   if (prctl(PR_SET_DUMPABLE, 0) != 0) throw_errno("cannot forbid dumps");
   install_filter(secluding_filter());

@@ -1,13 +1,22 @@
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdint>
 
 namespace hone {
 
+// What a process of a Python module may take.
+struct module_limits {
+  std::uint64_t address_space = RLIM_INFINITY;  // bytes
+  std::uint64_t private_bytes = RLIM_INFINITY;  // writable memory, in addition to what it has
+  std::uint64_t open_files = 64;                // modules that Python imports late
+};
+
 // Confines a process that will run a hostile Python module, irrevocably: it has no capabilities,
 // opens no file for writing, starts and signals no process, sets no timer that signals it, and
 // reaches no network. It has been started behind a read fence (process/read_fence.hpp).
-// `address_space` limits its addresses in bytes. Throws std::runtime_error.
-void confine_module(std::uint64_t address_space);
+// Throws std::runtime_error.
+void confine_module(const module_limits& limits);
 
 }  // namespace hone

@@ -1,7 +1,6 @@
 #include "evaluation/sandbox/child/module/module_session.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/DLConvertor.h>
 #include <c10/core/CPUAllocator.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
 #include "evaluation/sandbox/child/module/confinement.hpp"
 #include "evaluation/sandbox/child/module/module_heap.hpp"
+#include "evaluation/sandbox/child/module/module_runner.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/ids.hpp"
 #include "messages/record.hpp"
@@ -26,50 +26,6 @@
 
 namespace hone {
 namespace {
-
-// Why the last hook failed.
-Outcome failure = Outcome::CRASH;
-std::string failure_message;
-
-// The runner's hooks, with exceptions for negative numbers and tensors for pointers.
-class module_runner {
- public:
-  explicit module_runner(const module_hooks& hooks) : hooks_(&hooks) {}
-
-  void load(const char* task, const char* program, const char* class_name) const {
-    require(hooks_->load(task, program, class_name));
-  }
-  void make(std::uint64_t seed) const { require(hooks_->make(seed)); }
-  // Returns a tensor of the instance, or an undefined one if it has none of this name.
-  at::Tensor find(const char* name) const {
-    DLManagedTensor* found = hooks_->find(name);
-    return found != nullptr ? at::fromDLPack(found) : at::Tensor();
-  }
-  void stage(std::size_t calls, const std::vector<at::Tensor>& inputs) const {
-    std::vector<DLManagedTensor*> given;
-    given.reserve(inputs.size());
-    for (const at::Tensor& input : inputs) given.push_back(at::toDLPack(input));
-    require(hooks_->stage(
-        static_cast<std::int64_t>(calls),
-        static_cast<std::int64_t>(inputs.size() / std::max<std::size_t>(calls, 1)), given.data()));
-  }
-  std::vector<at::Tensor> call(std::size_t number, std::uint64_t row_major) const {
-    std::array<DLManagedTensor*, max_module_outputs> given{};
-    const int count = hooks_->call(static_cast<std::int64_t>(number), row_major, given.data());
-    require(count);
-    std::vector<at::Tensor> outputs;
-    outputs.reserve(static_cast<std::size_t>(count));
-    for (int i = 0; i < std::min(count, max_module_outputs); ++i)
-      outputs.push_back(at::fromDLPack(given[static_cast<std::size_t>(i)]));
-    return outputs;
-  }
-
- private:
-  static void require(int result) {
-    if (result < 0) throw program_error(failure, failure_message);
-  }
-  const module_hooks* hooks_;
-};
 
 class module_session {
  public:
@@ -101,16 +57,8 @@ class module_session {
 
  private:
   void open(schema::Open::Reader request) {
-    const auto program = request.getPrograms()[0];
-    is_candidate_ = request.getJudgesCandidate();
-    for (const auto name : program.getParameterNames()) names_.emplace_back(name.cStr());
-    runner_.load(program.getTaskModule().cStr(), program.getSource().cStr(),
-                 is_candidate_ ? "ModelNew" : "Model");
-    send_reply(socket_, [&](schema::Reply::Builder reply) {
-      auto opened = reply.initOpened();
-      opened.initLaunches(0);
-      content_id<program_id>({view(program.getSource())}).store(opened.initNormalForm());
-    });
+    runner_.load(request);
+    send_opened_module(socket_, request);
   }
 
   at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const {
@@ -125,7 +73,8 @@ class module_session {
     head().output_count = 0;
     if (request.getParametersChanged()) {
       runner_.make(request.getSeed());
-      if (!is_candidate_) show_parameters(request);
+      runner_.show_parameters(request,
+                              [&](auto layout, auto offset) { return tensor(layout, offset); });
     }
     std::vector<at::Tensor> inputs;
     for (const auto call : request.getCalls()) {
@@ -136,22 +85,6 @@ class module_session {
     calls_ = request.getCalls().size();
     outputs_.reserve(calls_);
     send_reply(socket_, [](schema::Reply::Builder reply) { reply.setStaged(); });
-  }
-
-  // Copies the tensors of the task's module to the places of the task's parameters.
-  void show_parameters(schema::StageCalls::Reader request) const {
-    for (unsigned i = 0; i < request.getParameters().size(); ++i) {
-      const std::string& name = names_.at(i);
-      at::Tensor place = tensor(request.getParameters()[i], request.getParameterOffsets()[i]);
-      const at::Tensor found = runner_.find(name.c_str());
-      if (!found.defined() || found.sizes() != place.sizes())
-        throw program_error(
-            Outcome::INFRASTRUCTURE,
-            "the task's module has no tensor '" + name +
-                "' of the shape that the "
-                "task says, so a Python module cannot be given the same parameters");
-      place.copy_(found);
-    }
   }
 
   void go() {
@@ -181,8 +114,6 @@ class module_session {
   char* base_ = nullptr;
   std::uint64_t bytes_ = 0;
   module_heap* heap_ = nullptr;
-  bool is_candidate_ = true;
-  std::vector<std::string> names_;  // of the task's parameters
   std::uint64_t row_major_outputs_ = 0;
   std::size_t calls_ = 0;
   std::vector<std::vector<at::Tensor>> outputs_;  // by call
@@ -194,7 +125,7 @@ void serve_module_session(const module_hooks& hooks, int socket, int arena,
                           std::uint64_t address_space) {
   try {
     module_session served(hooks, socket, arena);
-    confine_module(address_space);
+    confine_module({.address_space = address_space});
     send_reply(socket, [](schema::Reply::Builder reply) { reply.setDone(); });
     while (true) {
       const std::vector<char> bytes = receive_message(socket)->bytes;
@@ -218,13 +149,12 @@ void serve_module_session(const module_hooks& hooks, int socket, int arena,
 }
 
 std::function<void()> trivial_module_call(const module_hooks& hooks) {
-  const module_runner runner(hooks);
+  module_runner runner(hooks);
   runner.load("",
               "import torch\n"
               "class ModelNew(torch.nn.Module):\n"
               "    def forward(self, x):\n"
-              "        return x\n",
-              "ModelNew");
+              "        return x\n");
   runner.make(0);
   runner.stage(1, {at::zeros({1})});
   return [runner, head = std::make_shared<arena_head>()] {
@@ -234,8 +164,3 @@ std::function<void()> trivial_module_call(const module_hooks& hooks) {
 }
 
 }  // namespace hone
-
-extern "C" void hone_fail(int outcome, const char* message) {
-  hone::failure = static_cast<hone::Outcome>(outcome);
-  hone::failure_message = message;
-}

@@ -1,7 +1,10 @@
-"""Runs Python modules for a judge: loads libhone-module.so, whose path is its argument, and serves.
+"""Runs Python modules for a judge: loads a library and serves.
 
-The library forks a confined process per session and calls the hooks below in it. Nothing that these
-return is believed: the judge reads outputs from the arena, and its own clocks.
+usage: runner.py LIBRARY DEVICE
+
+libhone-module.so forks a confined process per session, on a CPU. libhone-gpu-module.so confines
+this process for one session on the GPU cuda:0. Both call the hooks below. Nothing that these return
+is believed: the judge reads outputs from the arena, and its own clocks.
 """
 
 import copy
@@ -110,7 +113,8 @@ def named_tensors(model):
 class Runner:
     """The hooks. They return None if they succeed."""
 
-    def __init__(self):
+    def __init__(self, device):
+        self.device = torch.device(device)
         self.constructor_arguments, self.arguments = (), None
         self.module_class, self.model = None, None
         self.inputs, self.failure = [], COMPILE_ERROR
@@ -132,7 +136,7 @@ class Runner:
         torch.manual_seed(seed)
         model = self.module_class(*copy.deepcopy(self.constructor_arguments))
         if isinstance(model, torch.nn.Module):
-            model = model.eval().requires_grad_(False)
+            model = model.eval().requires_grad_(False).to(self.device)
         self.model = model
         torch.set_grad_enabled(False)
 
@@ -177,11 +181,21 @@ def leaves(result):
     return tensors
 
 
+def warm_up_gpu():
+    """Makes the context, and loads the libraries and kernels that a first call would load."""
+    torch.backends.cudnn.allow_tf32 = False  # as for other programs; a module may change it
+    a = torch.ones(64, 64, device="cuda")
+    torch.addmm(a[0], a, a).softmax(1).sum()
+    torch.nn.functional.conv2d(a[None, None], a[None, None, :3, :3])
+    torch.cuda.synchronize()
+
+
 def main():
-    library = ctypes.PyDLL(sys.argv[1])
+    path, device = sys.argv[1:]
+    library = ctypes.PyDLL(path)
     fail = library.hone_fail
     fail.argtypes, fail.restype = [ctypes.c_int, ctypes.c_char_p], None
-    runner = Runner()
+    runner = Runner(device)
 
     def guarded(hook, result):
         failed = None if result is ctypes.c_void_p else -1
@@ -220,6 +234,8 @@ def main():
     sys.argv = [""]
     with torch.device("meta"):
         torch.randn(1) * 2  # imports 1,400 modules here and not in every fork
+    if device != "cpu":
+        warm_up_gpu()
     gc.collect()
     gc.freeze()
     library.hone_serve_modules(addresses)

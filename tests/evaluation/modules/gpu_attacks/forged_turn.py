@@ -1,0 +1,21 @@
+# outcomes: crash wrong_result
+"""Passes the turn back before the work is done."""
+
+import os
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, wide, narrow):
+        super().__init__()
+        self.linear = nn.Linear(wide, narrow)
+        self.norm = nn.BatchNorm1d(narrow)
+
+    def honest(self, x):
+        return torch.tanh(self.norm(self.linear(x)))
+
+    def forward(self, x):
+        os.write(3, bytes(4))
+        return self.honest(x)

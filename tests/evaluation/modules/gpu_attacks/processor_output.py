@@ -1,0 +1,18 @@
+# outcomes: crash
+"""Returns an output in the memory of the host."""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, wide, narrow):
+        super().__init__()
+        self.linear = nn.Linear(wide, narrow)
+        self.norm = nn.BatchNorm1d(narrow)
+
+    def honest(self, x):
+        return torch.tanh(self.norm(self.linear(x)))
+
+    def forward(self, x):
+        return self.honest(x).cpu()
