@@ -50,7 +50,6 @@ struct cuda_error : std::runtime_error {
   X(cuEventCreate)                               \
   X(cuEventDestroy)                              \
   X(cuEventRecord)                               \
-  X(cuStreamWaitEvent)                           \
   X(cuStreamCreate)                              \
   X(cuStreamDestroy)                             \
   X(cuStreamSynchronize)                         \

@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "process/read_fence.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -49,6 +50,7 @@ struct launch_plan {
   bool ignores_stop_signals;
   sock_fprog filter;
   int read_fence;
+  bool reads_own_facts;
   pid_t parent;
   int highest_descriptor;  // for kernels without close_range
 };
@@ -76,6 +78,7 @@ launch_plan plan_launch(const child_options& options) {
     plan.filter.filter = const_cast<sock_filter*>(options.filter->data());
   }
   plan.read_fence = options.read_fence;
+  plan.reads_own_facts = options.reads_own_facts;
   plan.parent = getpid();
   plan.highest_descriptor = static_cast<int>(sysconf(_SC_OPEN_MAX));
   return plan;
@@ -99,6 +102,7 @@ void exec_in_child(const launch_plan& plan) {
   // actions.
   signal(SIGPIPE, SIG_DFL);
   signal(SIGXFSZ, SIG_DFL);
+  if (plan.reads_own_facts && !admit_own_facts(plan.read_fence)) return;
   if (plan.read_fence >= 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
                                ::syscall(SYS_landlock_restrict_self, plan.read_fence, 0) != 0))
     return;

@@ -28,6 +28,7 @@ struct child_options {
   std::uint64_t cpu_seconds = 0;            // 0: unlimited
   const seccomp_program* filter = nullptr;  // installed with no_new_privs; null: none
   int read_fence = -1;                      // rules for reading files (read_fence.hpp); -1: none
+  bool reads_own_facts = false;             // adds the child's own /proc/self to its read fence
   // SIGINT and SIGTERM: a signal for all processes of a job must not end what the parent wants to
   // finish. A program that has children may need SIGTERM to end them.
   bool ignores_stop_signals = false;

@@ -15,6 +15,14 @@ namespace hone {
 namespace {
 
 constexpr std::uint64_t of_file = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE;
+constexpr std::uint64_t of_folder = of_file | LANDLOCK_ACCESS_FS_READ_DIR;
+
+bool add_rule(int fence, int beneath, std::uint64_t access) {
+  landlock_path_beneath_attr rule{};
+  rule.allowed_access = access;
+  rule.parent_fd = beneath;
+  return ::syscall(SYS_landlock_add_rule, fence, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
+}
 
 [[noreturn]] void fail(const std::filesystem::path& path) {
   throw std::system_error(errno, std::generic_category(),
@@ -27,7 +35,7 @@ unique_fd make_read_fence(const std::vector<std::filesystem::path>& readable) {
   if (::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) < 1)
     return {};
   landlock_ruleset_attr handled{};
-  handled.handled_access_fs = of_file | LANDLOCK_ACCESS_FS_READ_DIR;
+  handled.handled_access_fs = of_folder;
   unique_fd rules(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0)));
   if (!rules) throw_errno("cannot make rules for reading files");
@@ -35,13 +43,17 @@ unique_fd make_read_fence(const std::vector<std::filesystem::path>& readable) {
     const unique_fd beneath(::open(path.c_str(), O_PATH | O_CLOEXEC));
     if (!beneath && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) continue;
     if (!beneath) fail(path);
-    landlock_path_beneath_attr rule{};
-    rule.allowed_access = std::filesystem::is_directory(path) ? handled.handled_access_fs : of_file;
-    rule.parent_fd = beneath.get();
-    if (::syscall(SYS_landlock_add_rule, rules.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
-      fail(path);
+    const bool is_folder = std::filesystem::is_directory(path);
+    if (!add_rule(rules.get(), beneath.get(), is_folder ? of_folder : of_file)) fail(path);
   }
   return rules;
+}
+
+bool admit_own_facts(int fence) {
+  const int own = ::open("/proc/self", O_PATH | O_CLOEXEC);
+  const bool is_added = own >= 0 && add_rule(fence, own, of_folder);
+  close(own);
+  return is_added;
 }
 
 std::vector<std::filesystem::path> files_of_python(const std::filesystem::path& python) {

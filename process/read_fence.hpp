@@ -13,6 +13,11 @@ namespace hone {
 // std::system_error.
 unique_fd make_read_fence(const std::vector<std::filesystem::path>& readable);
 
+// Adds the facts about the calling process, /proc/self, to a fence. Returns false if that fails.
+// May be called between fork and exec. Processes that the fence confines later may read them as
+// well.
+bool admit_own_facts(int fence);
+
 // Returns the files and folders that a Python interpreter reads: its own environment, those of the
 // interpreter that this was made from, the system's libraries, facts about the machine, and sources
 // of randomness. Processes in /proc are not among them.

@@ -132,6 +132,19 @@ timing_rules launch_bound_timing_rules(double call_ns) {
   return rules;
 }
 
+timing_rules module_rules(timing_rules of_case, double reference_us) {
+  // The judge's clock varies by this much from call to call, and from process to process.
+  constexpr double varies_by_us = 3;
+  const double share = reference_us > 0 ? varies_by_us / reference_us : 0;
+  of_case.new_parameters_one_in = rounds_of_an_instance;
+  of_case.target_width += share / 4;
+  of_case.doubling_width += share;
+  of_case.unstable_width += share;
+  of_case.unstable_variance += share;
+  of_case.reverify_agreement += share;
+  return of_case;
+}
+
 timing_rules screening_rules(timing_rules rules) {
   constexpr std::size_t rounds = 6;  // the fewest whose range covers the median with 95 %
   rules.min_rounds = std::min(rules.min_rounds, rounds);

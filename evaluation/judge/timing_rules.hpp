@@ -106,6 +106,9 @@ timing_rules launch_bound_timing_rules(double call_ns = 0);
 // One round in this number gives a Python module new parameters: they are a new instance, whose
 // first calls may be slow.
 inline constexpr std::uint64_t rounds_of_an_instance = 7;
+// Returns the rules for Python modules on a GPU. The judge's clock varies by microseconds, so short
+// calls have wide intervals instead of being `unstable`. `reference_us`: the time of a call.
+timing_rules module_rules(timing_rules of_case, double reference_us);
 // Returns the rules for a screening: rounds and checks of the same kind, but as few as can order
 // the variants of a group.
 timing_rules screening_rules(timing_rules of_case);

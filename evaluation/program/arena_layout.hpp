@@ -51,6 +51,11 @@ struct arena_head {
   // Allocations of this stage and run. The array lists only the first max_arena_allocations.
   std::uint32_t allocation_count;
   std::uint64_t scratch_used;  // end of the scratch memory that has been handed out
+  // Python modules on a GPU: the number of calls whose turn has come, which the judge writes, and
+  // of those that have passed it back. Both sides spin, because waking a process takes longer than
+  // many calls.
+  std::uint32_t turns;
+  std::uint32_t turns_taken;
   std::array<arena_output, max_arena_outputs> outputs;
   std::array<arena_allocation, max_arena_allocations> allocations;
   std::array<call_clock, max_calls> call_clocks;  // GPU only

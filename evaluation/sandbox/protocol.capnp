@@ -48,8 +48,7 @@ struct Command {
     # To the zygote: measure what passing the turn takes.
 
     takeTurns @10 :Void;
-    # Python modules on a GPU: run the staged calls, each when an empty message says that its inputs
-    # become readable. An empty message answers when the host has launched the call.
+    # Python modules on a GPU: run the staged calls, each when its turn has come (arena_head::turns).
   }
 }
 
@@ -62,9 +61,6 @@ struct Attach {
 
   begins @5 :Data;
   # Python modules: CUipcEventHandle of the event that precedes a call.
-
-  ends @6 :Data;
-  # Python modules: CUipcEventHandle of the event that follows a call. The process records it.
 }
 
 struct TimeCalls {

@@ -125,9 +125,10 @@ void add_eval_command(CLI::App& app, command_action& action) {
                    "(hone variant import); - is standard input")
       ->required();
   add_judge_options(*command, options->judge);
-  command->add_flag("!--as-module", options->translates,
-                    "judge Python files as modules, which CPU devices can do, and do not try to "
-                    "translate them into documents first");
+  command->add_flag(
+      "!--as-module", options->translates,
+      "judge Python files as modules, and do not try to translate them into documents "
+      "first");
   command->add_flag("--json", options->json, "print one JSON object per document");
   command->callback([options, &action] { action = [options] { return judge_named(*options); }; });
 }

@@ -22,8 +22,9 @@ class ReadFence : public testing::Test {
     std::filesystem::create_symlink(folder_ / "outside", folder_ / "inside" / "link");
   }
   // Returns the exit code of a shell command behind the fence.
-  int run(const std::string& command, int fence) const {
+  int run(const std::string& command, int fence, bool reads_own_facts = false) const {
     child_options options;
+    options.reads_own_facts = reads_own_facts;
     options.arguments = {"/bin/sh", "-c", command};
     options.read_fence = fence;
     child_process child(options);
@@ -48,6 +49,19 @@ TEST_F(ReadFence, LeavesOnlyTheNamedFilesReadable) {
        {"cat " + outside, "cat " + link, "ls " + outside + "/..", std::string("cat /etc/passwd"),
         "cat /proc/" + std::to_string(getpid()) + "/environ"})
     EXPECT_NE(run(hidden, fence.get()), 0) << hidden;
+}
+
+TEST_F(ReadFence, AdmitsFactsAboutTheProcessItselfAlone) {
+  const auto fence = [] {
+    return make_read_fence({"/bin", "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/null"});
+  };
+  if (!fence()) GTEST_SKIP() << "this kernel has no Landlock";
+  const std::string own = "read line < /proc/self/maps";
+  const std::string parents = "read line < /proc/" + std::to_string(getpid()) + "/maps";
+  EXPECT_NE(run(own, fence().get()), 0);
+  EXPECT_EQ(run(own, fence().get(), true), 0);
+  EXPECT_EQ(run(parents, -1), 0);
+  EXPECT_NE(run(parents, fence().get(), true), 0);
 }
 
 }  // namespace

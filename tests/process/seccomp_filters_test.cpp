@@ -9,10 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,24 @@ int error_of(const seccomp_program& filter, const std::function<long()>& call) {
   if (child == 0) {
     install_filter(filter);
     _exit(call() == -1 ? errno : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Returns the error of a call in a thread that was started before the filter.
+int error_in_another_thread(const seccomp_program& filter, const std::function<long()>& call) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::atomic<bool> is_filtered = false;
+    std::thread other([&] {
+      while (!is_filtered) std::this_thread::yield();
+      _exit(call() == -1 ? errno : 0);
+    });
+    install_filter(filter);
+    is_filtered = true;
+    other.join();
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -77,6 +97,11 @@ TEST(SeccompFilters, UntrustedProcessesAreRefusedWhatReachesOthers) {
     EXPECT_EQ(error_of(reader_filter(), with_bad_arguments(number)), EACCES) << name;
     EXPECT_EQ(error_of(fenced_writer_filter(), with_bad_arguments(number)), EACCES) << name;
   }
+}
+
+TEST(SeccompFilters, CoverThreadsThatRunAlready) {
+  EXPECT_EQ(error_in_another_thread(reader_filter(), with_bad_arguments(SYS_socket)), EACCES);
+  EXPECT_EQ(error_in_another_thread(reader_filter(), [] { return fcntl(0, F_GETFD); }), 0);
 }
 
 TEST(SeccompFilters, SystemCallsThatAreNewerThanTheFilterDoNotExist) {

@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds constructor_limit{60000};
 // Half-width, in log ratio, of what the judge's clock leaves open for a call of a Python module:
 // what passing a turn takes differs from process to process.
 constexpr double uncertain_share = 0.003;
-constexpr double uncertain_us = 0.5;
+constexpr double uncertain_us = 4;
 
 bias_precision precision_for(const wanted_timing& wanted) {
   return wanted.expected_speedup || wanted.is_screening ? bias_precision::coarse
@@ -171,7 +171,7 @@ program_result<void> cuda_judge::begin_timing_module(const std::vector<wanted_ti
 case_timing cuda_judge::time_module(const wanted_timing& wanted, random_stream& random) {
   prepared_gpu_task& prepared = *timed_.prepared;
   case_facts& facts = calibrator_.facts_of(prepared, *wanted.at, random);
-  reverify_agreement_ = facts.rules.reverify_agreement;
+  reverify_agreement_ = module_rules(facts.rules, facts.module_us).reverify_agreement;
   const std::vector<distribution> usable = usable_of_modules(prepared);
   const pair_facts pair{
       {0, uncertain_share + uncertain_us / facts.module_us}, facts.module_us, 0, false};

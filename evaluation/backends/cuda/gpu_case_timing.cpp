@@ -23,7 +23,7 @@ class gpu_case_timing {
                    of.budget, random, gpu_side::role::candidate),
         checks_(of.usable, random, [this](const auto& wanted) { return check(wanted); }) {
     if (of.is_screening) rules_ = screening_rules(rules_);
-    if (of.of_module) rules_.new_parameters_one_in = rounds_of_an_instance;
+    if (of.of_module) rules_ = module_rules(rules_, of.pair.reference_us);
     if (of.expected_speedup) rules_.expected_log_ratio = std::log(*of.expected_speedup);
     gpu_side::pair_up(candidate_, reference_);
   }

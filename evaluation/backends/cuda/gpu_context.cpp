@@ -126,10 +126,6 @@ void gpu_context::record(const gpu_event& event) const {
   driver_->check(driver_->cuEventRecord(event.at(), stream_), "recording an event");
 }
 
-void gpu_context::wait_for(const gpu_event& event) const {
-  driver_->check(driver_->cuStreamWaitEvent(stream_, event.at(), 0), "waiting for an event");
-}
-
 void gpu_context::fill(CUdeviceptr at, unsigned char value, std::uint64_t bytes) const {
   if (bytes > 0)
     driver_->check(driver_->cuMemsetD8Async(at, value, bytes, stream_), "filling memory");

@@ -48,8 +48,7 @@ class gpu_memory {
   std::uint64_t bytes_ = 0;
 };
 
-// An event that two processes share: one records it, and work of the other waits for it. It holds
-// no time.
+// An event that other processes' work may wait for. It holds no time.
 class gpu_event {
  public:
   explicit gpu_event(const cuda_driver& driver);  // throws cuda_error
@@ -137,8 +136,6 @@ class gpu_context {
   std::unique_ptr<gpu_event> make_event() const { return std::make_unique<gpu_event>(*driver_); }
   // Records an event after the stream's work so far.
   void record(const gpu_event& event) const;
-  // Lets the stream's later work wait for the most recent record of an event, in any process.
-  void wait_for(const gpu_event& event) const;
 
   // Fill a tensor, or each of several by few launches, with the contents that a drawing describes.
   void draw(CUdeviceptr to, const gpu_drawing& drawing) const {

@@ -67,11 +67,11 @@ program_result<void> gpu_module_session::construct(std::uint64_t seed, const gpu
 
 // Copies the outputs of a call to memory that no other process maps. All calls are copied, so that
 // a module cannot tell which ones will be checked.
-program_result<void> gpu_module_session::commit(std::size_t call) {
+void gpu_module_session::commit(std::size_t call) {
   if (committed_.size() <= call) committed_.resize(call + 1);
   committed_call& kept = committed_[call];
   kept.outputs = gpu_session::outputs(call);
-  if (!kept.outputs) return {};  // what is wrong with them is found when they are checked
+  if (!kept.outputs) return;  // what is wrong with them is found when they are checked
   kept.memory.resize(std::max(kept.memory.size(), kept.outputs->size()));
   for (std::size_t i = 0; i < kept.outputs->size(); ++i) {
     gpu_output& output = (*kept.outputs)[i];
@@ -82,14 +82,12 @@ program_result<void> gpu_module_session::commit(std::size_t call) {
     gpu().copy(kept.memory[i].at(), arena().at(place->extent.begin), place->extent.bytes);
     output.at = kept.memory[i].at();
   }
-  return {};
 }
 
 // Returns the nanoseconds of the judge's interval.
 program_result<double> gpu_module_session::turn(std::size_t call, std::size_t set,
                                                 const std::vector<std::uint64_t>& keys,
-                                                std::uint32_t flushes, time_point deadline,
-                                                double& launch_ns) {
+                                                std::uint32_t flushes, time_point deadline) {
   // The GPU has done other work, and the host's clock must not see what that leaves behind.
   const std::uint64_t flushed = flush_->memory.bytes();
   gpu().fill(flush_->memory.at(), 0, flushed / 4);
@@ -99,12 +97,12 @@ program_result<double> gpu_module_session::turn(std::size_t call, std::size_t se
     gpu().fill(flush_->memory.at(), static_cast<unsigned char>(i), flushed);
   for (std::size_t i = 0; i < keys.size(); ++i)
     gpu().scramble(input(set, i), plan().input_layouts()[i].bytes(), keys[i]);
-  gpu().record(*events_->begins);
-  const auto ringing = clock::now();
-  if (auto passed = process().pass_turn(deadline); !passed) return failed(passed.error());
-  launch_ns = ns_since(ringing);
-  gpu().wait_for(*events_->ends);
-  if (auto done = commit(call); !done) return failed(done.error());
+  gpu().record(*begins_);
+  if (auto passed =
+          process().pass_turn(arena().head(), static_cast<std::uint32_t>(call) + 1, deadline);
+      !passed)
+    return failed(passed.error());
+  commit(call);
   gpu().finish();
   return ns_since(begin);
 }
@@ -116,31 +114,33 @@ program_result<std::vector<call_clock>> gpu_module_session::time(
     committed_calls_ = 0;
     if (auto staged = stage(sets, std::exchange(changed_, false), deadline, seed_); !staged)
       return failed(staged.error());
-    if (auto begun = process().begin_turns(deadline); !begun) return failed(begun.error());
-    std::vector<call_clock> clocks(sets.size());
+    if (auto begun = process().begin_turns(arena().head(), deadline); !begun)
+      return failed(begun.error());
     std::vector<double> intervals;
     for (std::size_t call = 0; call < sets.size(); ++call) {
-      const auto interval =
-          turn(call, sets[call], keys[call], flushes.times, deadline, clocks[call].launch_ns);
+      const auto interval = turn(call, sets[call], keys[call], flushes.times, deadline);
       if (!interval) return failed(interval.error());
       intervals.push_back(*interval);
     }
     if (auto ended = process().end_turns(deadline); !ended) return failed(ended.error());
     note_scratch_use();
     committed_calls_ = sets.size();
+    std::vector<call_clock> clocks;
     for (std::size_t call = 0; call < sets.size(); ++call) {
-      call_clock& clocked = clocks[call];
-      clocked.flush_ns = flush_->each_ns;
-      if (reference_ != nullptr) {
-        clocked.event_ns =
-            std::max(min_call_ns, intervals[call] - reference_->overhead_ns(flushes.times));
-      } else {
-        clocked.event_ns = arena().head().call_clocks[call % max_calls].event_ns;
-        overheads_.emplace_back(flushes.times, intervals[call] - clocked.event_ns);
-        if (overheads_.size() > max_overheads) overheads_.pop_front();
-      }
-      clocked.host_ns = clocked.event_ns;
+      // What the process says of a call is believed of the task's own module. How long its host
+      // takes decides about the head start alone.
+      const call_clock said = arena().head().call_clocks[call % max_calls];
+      if (!std::isfinite(said.launch_ns) || !std::isfinite(said.event_ns) || said.event_ns < 0)
+        return failed(Outcome::CRASH, "the record of its times is damaged");
+      if (reference_ == nullptr)
+        overheads_.emplace_back(flushes.times, intervals[call] - said.event_ns);
+      const double ns =
+          reference_ == nullptr
+              ? said.event_ns
+              : std::max(min_call_ns, intervals[call] - reference_->overhead_ns(flushes.times));
+      clocks.push_back({ns, ns, std::max(0.0, said.launch_ns), flush_->each_ns});
     }
+    while (overheads_.size() > max_overheads) overheads_.pop_front();
     return clocks;
   });
 }

@@ -14,12 +14,6 @@
 
 namespace hone {
 
-// What the judge and the process of a Python module share to take turns.
-struct turn_events {
-  std::unique_ptr<gpu_event> begins;  // recorded by the judge: the call's inputs are readable
-  std::unique_ptr<gpu_event> ends;  // recorded by the process: the call's outputs are in the arena
-};
-
 // Memory that the judge writes to flush the L2 cache.
 struct flush_memory {
   gpu_memory memory;   // several times the cache
@@ -33,17 +27,20 @@ struct flush_memory {
 // Parameters come from the seed of a constructor. Confined to one thread.
 class gpu_module_session final : public gpu_session {
  public:
-  // `reference`: the session of the task's own module, whose overhead a candidate's calls have;
-  // null for that session. Everything passed must outlive the session.
+  // `begins`: the event that the process waits for before a call. `reference`: the session of the
+  // task's own module, whose overhead a candidate's calls have; null for that session. Everything
+  // passed must outlive the session.
   gpu_module_session(gpu_context& gpu, gpu_arena& arena, gpu_process& process,
-                     const turn_events& events, const flush_memory& flush,
+                     const gpu_event& begins, const flush_memory& flush,
                      const gpu_module_session* reference)
-      : gpu_session(gpu, arena, process), events_(&events), flush_(&flush), reference_(reference) {}
+      : gpu_session(gpu, arena, process), begins_(&begins), flush_(&flush), reference_(reference) {}
 
   // Another seed makes another instance of the module.
   void write_parameters(const gpu_tensors& from, std::uint64_t seed) override;
   // A module that changes its parameters gives wrong results.
   bool parameters_hold(const gpu_tensors& /*written*/) const override { return true; }
+  // An instance may capture, compile or choose algorithms in its first call.
+  bool warms_up() const override { return true; }
   program_result<void> prepare(time_point deadline) override;
   program_result<void> run(std::span<const std::size_t> sets, time_point deadline) override;
   // The clocks of a candidate have times that `reference` would have had by events.
@@ -69,12 +66,12 @@ class gpu_module_session final : public gpu_session {
   };
   template <class Work>
   auto thawed(Work&& work) -> decltype(work());
-  program_result<void> commit(std::size_t call);
+  void commit(std::size_t call);
   program_result<double> turn(std::size_t call, std::size_t set,
                               const std::vector<std::uint64_t>& keys, std::uint32_t flushes,
-                              time_point deadline, double& launch_ns);
+                              time_point deadline);
 
-  const turn_events* events_;
+  const gpu_event* begins_;
   const flush_memory* flush_;
   const gpu_module_session* reference_;
   std::uint64_t seed_ = 0;

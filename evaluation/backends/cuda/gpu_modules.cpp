@@ -14,6 +14,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds open_limit{20000};
 constexpr std::uint64_t times_the_cache = 4;
+constexpr std::size_t max_spares = 4;
 
 }  // namespace
 
@@ -23,18 +24,18 @@ gpu_modules::gpu_modules(gpu_context& gpu, const gpu_facts& facts, std::string v
       l2_bytes_(facts.l2_bytes),
       visible_(std::move(visible)),
       launch_core_(launch_core),
-      candidates_{&candidates, {gpu.make_event(), gpu.make_event()}},
-      references_{&references, {gpu.make_event(), gpu.make_event()}} {}
+      candidates_{&candidates, gpu.make_event()},
+      references_{&references, gpu.make_event()} {}
 
 std::unique_ptr<gpu_process> gpu_modules::start(const place& in) {
-  if (!python_) python_.emplace(module_interpreter::device::gpu);
-  auto started = std::make_unique<gpu_process>(*python_, visible_);
+  // Each process has a fence to itself, which admits facts about no other process.
+  const module_interpreter python(module_interpreter::device::gpu);
+  auto started = std::make_unique<gpu_process>(python, visible_);
   gpu_attachment attachment;
   attachment.handle = in.arena->handle();
   attachment.bytes = in.arena->size();
   attachment.head = in.arena->head_descriptor();
-  attachment.begins = in.events.begins->handle();
-  attachment.ends = in.events.ends->handle();
+  attachment.begins = in.begins->handle();
   attachment.core = launch_core_;
   started->attach(attachment);
   return started;
@@ -60,11 +61,11 @@ const flush_memory& gpu_modules::flush() {
 
 program_result<gpu_session*> gpu_modules::open_candidate(const schema::Artifact::Reader& artifact,
                                                          const task& t, time_budget& budget) {
-  const gpu_module_session& beside = reference(t);
+  const gpu_module_session& own = reference(t);
   end_candidate();
-  candidate_ = spare_ != nullptr ? std::move(spare_) : start(candidates_);
-  candidate_->await_ready();
-  spare_ = start(candidates_);
+  ensure_spares();
+  candidate_ = std::move(spares_.front());
+  spares_.pop_front();
   candidates_.arena->poison_all(*gpu_);
   gpu_->finish();
   const auto opened = budget.for_candidate(open_limit, [&](time_point deadline) {
@@ -73,9 +74,15 @@ program_result<gpu_session*> gpu_modules::open_candidate(const schema::Artifact:
   });
   if (!opened) return failed(opened.error());
   candidate_->freeze();
-  spare_->await_ready();  // a starting process would disturb timing
-  return &candidate_session_.emplace(*gpu_, *candidates_.arena, *candidate_, candidates_.events,
-                                     flush(), &beside);
+  return &candidate_session_.emplace(*gpu_, *candidates_.arena, *candidate_, *candidates_.begins,
+                                     flush(), &own);
+}
+
+// Waits for all of them, because a starting process would disturb timing.
+void gpu_modules::ensure_spares() {
+  if (!spares_.empty()) return;
+  while (spares_.size() < max_spares) spares_.push_back(start(candidates_));
+  for (const auto& one : spares_) one->await_ready();
 }
 
 void gpu_modules::end_candidate() {
@@ -93,7 +100,7 @@ gpu_module_session& gpu_modules::reference(const task& t) {
   reference_session_.reset();
   if (reference_ == nullptr) {
     reference_ = start(references_);
-    if (spare_ == nullptr) spare_ = start(candidates_);
+    ensure_spares();
     reference_->await_ready();
   }
   references_.arena->poison_used(*gpu_);
@@ -101,18 +108,16 @@ gpu_module_session& gpu_modules::reference(const task& t) {
   const auto opened = reference_->open({module_of(t)}, nullptr, {}, clock::now() + open_limit);
   if (!opened) throw reference_error(opened.error().outcome, opened.error().message);
   opened_reference_ = t.id;
-  return reference_session_.emplace(*gpu_, *references_.arena, *reference_, references_.events,
+  return reference_session_.emplace(*gpu_, *references_.arena, *reference_, *references_.begins,
                                     flush(), nullptr);
 }
 
 void gpu_modules::end() {
-  for (const auto& one : {&spare_, &candidate_, &reference_}) {
-    if (*one != nullptr) (*one)->send_kill();
-  }
+  for (const auto& one : spares_) one->send_kill();
   end_candidate();
   reference_session_.reset();
   reference_.reset();
-  spare_.reset();
+  spares_.clear();
 }
 
 }  // namespace hone

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,14 +10,13 @@
 #include "evaluation/backends/cuda/gpu_module_session.hpp"
 #include "evaluation/judge/time_budget.hpp"
 #include "evaluation/sandbox/client/gpu_process.hpp"
-#include "evaluation/sandbox/client/module_interpreter.hpp"
 #include "messages/schema/pipeline.capnp.h"
 #include "tasks/task_file.hpp"
 
 namespace hone {
 
 // The processes of Python modules on one GPU: one for a candidate, which runs nothing else before
-// or after it, a spare that is started ahead, and one for the tasks' own modules. They are started
+// or after it, spares that were started ahead, and one for the tasks' own modules. They are started
 // when the first module is judged. Functions throw std::runtime_error if no process can be started.
 // Confined to one thread. Everything passed by reference must outlive the object.
 class gpu_modules {
@@ -40,10 +40,12 @@ class gpu_modules {
  private:
   struct place {
     gpu_arena* arena;
-    turn_events events;
+    std::unique_ptr<gpu_event> begins;  // recorded before a call's inputs are readable
   };
   std::unique_ptr<gpu_process> start(const place& in);
   const flush_memory& flush();
+  // Starts several spares at once, which use different cores, if there is none.
+  void ensure_spares();
 
   gpu_context* gpu_;
   std::uint64_t l2_bytes_;
@@ -51,9 +53,8 @@ class gpu_modules {
   int launch_core_;
   place candidates_;
   place references_;
-  std::optional<module_interpreter> python_;
   std::optional<flush_memory> flush_;
-  std::unique_ptr<gpu_process> spare_;
+  std::deque<std::unique_ptr<gpu_process>> spares_;
   std::unique_ptr<gpu_process> candidate_;
   std::unique_ptr<gpu_process> reference_;
   std::optional<task_id> opened_reference_;

@@ -69,6 +69,8 @@ class gpu_session {
     return holds(plan_.parameters(), written);
   }
 
+  // Returns true if calls after prepare() may be slow once, so that one must not be timed.
+  virtual bool warms_up() const { return false; }
   // Runs the program's prepare() now, untimed. Contents that it must not know are written after
   // this.
   virtual program_result<void> prepare(time_point deadline);

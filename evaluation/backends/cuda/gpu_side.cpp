@@ -82,6 +82,11 @@ void gpu_side::set_parameters(const drawn_contents& drawn) {
   parameters_ = drawn;
   arrange();
   write_parameters();
+  if (!session_->warms_up()) return;
+  take_sets(1);
+  write_inputs(last_);
+  charged(limits_.call + limits_.first,
+          [&](time_point deadline) { return session_->run(last_, deadline); });
 }
 
 void gpu_side::write_inputs(std::span<const std::size_t> sets) {

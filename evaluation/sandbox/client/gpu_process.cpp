@@ -1,6 +1,7 @@
 #include "evaluation/sandbox/client/gpu_process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -29,6 +30,9 @@ constexpr auto report_limit = std::chrono::seconds(4);
 // Size of the driver's cache of kernels for cuDNN: without a cache it compiles one kernel for each
 // convolution that may use it, and autotuning a network takes 20 s instead of 2 s.
 constexpr std::uint64_t max_compiled_bytes = 256U << 20U;
+
+// How often the judge looks for a failure while it spins.
+constexpr auto look_every = std::chrono::microseconds(500);
 
 std::uint64_t next_serial() {
   static std::atomic<std::uint64_t> last{0};
@@ -102,7 +106,6 @@ void gpu_process::attach(const gpu_attachment& attachment) {
   attach.setSpoilSymbol(attachment.spoil_symbol);
   attach.setScrambleSymbol(attachment.scramble_symbol);
   attach.setBegins(as_data(attachment.begins));
-  attach.setEnds(as_data(attachment.ends));
   const int head = attachment.head;
   if (!send_message_by(clock::now() + start_limit, socket_.get(), command.finish().bytes(),
                        {&head, 1}))
@@ -275,20 +278,31 @@ program_result<void> gpu_process::burst(const burst_plan& plan, time_point deadl
   return execute(command.finish(), schema::Reply::DONE, deadline);
 }
 
-program_result<void> gpu_process::begin_turns(time_point deadline) {
+program_result<void> gpu_process::begin_turns(arena_head& head, time_point deadline) {
+  head.turns = head.turns_taken = 0;
   record_builder<schema::Command> command;
   command->setTakeTurns();
   return send(command.finish().bytes(), {}, deadline);
 }
 
-program_result<void> gpu_process::pass_turn(time_point deadline) {
-  if (auto sent = send({}, {}, deadline); !sent) return sent;
-  auto given = receive(deadline);
-  if (!given) return failed(given.error());
-  if (given->bytes.empty() && !given->is_late) return {};
-  if (given->bytes.empty()) return failed(Outcome::TIMEOUT, "did not finish within its deadline");
-  const auto reply = read_reply(*std::move(given));
-  return reply ? failed(Outcome::CRASH, out_of_turn) : failed(reply.error());
+program_result<void> gpu_process::pass_turn(arena_head& head, std::uint32_t turn,
+                                            time_point deadline) {
+  std::atomic_ref(head.turns).store(turn, std::memory_order_release);
+  const std::atomic_ref taken(head.turns_taken);
+  auto next_look = clock::now() + look_every;
+  while (taken.load(std::memory_order_acquire) < turn) {
+    const auto now = clock::now();
+    if (now < next_look) continue;
+    next_look = now + look_every;
+    // A call that fails sends its failure, and a process that ends closes the socket.
+    pollfd message{socket_.get(), POLLIN, 0};
+    if (now < deadline && poll(&message, 1, 0) == 0) continue;
+    auto given = receive(deadline);
+    if (!given) return failed(given.error());
+    const auto reply = read_reply(*std::move(given));
+    return reply ? failed(Outcome::CRASH, out_of_turn) : failed(reply.error());
+  }
+  return {};
 }
 
 program_result<void> gpu_process::end_turns(time_point deadline) {

@@ -46,8 +46,7 @@ struct gpu_attachment {
   std::string tools;            // cubin of the judge's kernels
   std::string spoil_symbol;     // kernel that leaves poison in shared memory
   std::string scramble_symbol;  // kernel that makes inputs readable
-  std::string begins;           // of Python modules: CUipcEventHandles, as bytes; see Attach
-  std::string ends;
+  std::string begins;           // of Python modules: a CUipcEventHandle, as bytes
   // The launch core, to which the process is pinned once it is ready; -1: any core.
   int core = -1;
 };
@@ -119,11 +118,11 @@ class gpu_process {
   // Makes a burst of the staged calls. Afterwards the head holds its clocks.
   program_result<void> burst(const burst_plan& plan, time_point deadline);
 
-  // Python modules: begin_turns() begins the staged calls. pass_turn() says that the inputs of the
-  // next call become readable, and waits until the process has launched that call. end_turns()
-  // waits until all of them have ended.
-  program_result<void> begin_turns(time_point deadline);
-  program_result<void> pass_turn(time_point deadline);
+  // Python modules: begin_turns() begins the staged calls, for which the process waits in the
+  // arena's head. pass_turn() says that the inputs of call `turn`, from 1, become readable, and
+  // waits until the process says that its outputs are there. end_turns() ends the last call.
+  program_result<void> begin_turns(arena_head& head, time_point deadline);
+  program_result<void> pass_turn(arena_head& head, std::uint32_t turn, time_point deadline);
   program_result<void> end_turns(time_point deadline);
   // freeze() stops the process on the host, so that it launches nothing. thaw() continues it.
   void freeze() const;

@@ -57,6 +57,7 @@ module_interpreter::module_interpreter(device on) {
                         on == device::cpu ? "cpu" : "cuda:0"};
   options_.folder = "/";  // modules do not learn the names of the user's folders
   options_.read_fence = fence_.get();
+  options_.reads_own_facts = on == device::gpu;  // CUDA reads the maps of its process
 }
 
 }  // namespace hone

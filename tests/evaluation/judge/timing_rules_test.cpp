@@ -195,6 +195,13 @@ TEST(ScreeningRules, CheckCallsInTheSameWay) {
   EXPECT_EQ(rules.others_one_in, full.others_one_in);
 }
 
+TEST(ModuleRules, GiveShortCallsWideIntervalsAndLongOnesTheUsual) {
+  const auto noisy = noisy_logs(1, 0.15, 60, 1);
+  EXPECT_EQ(decide(gpu_timing_rules(), noisy, 1e9), timing_decision::unstable);
+  EXPECT_EQ(decide(module_rules(gpu_timing_rules(), 10), noisy, 1e9), timing_decision::settled);
+  EXPECT_EQ(decide(module_rules(gpu_timing_rules(), 1000), noisy, 1e9), timing_decision::unstable);
+}
+
 TEST(LaunchBoundRules, TakeTheFastestOfFewerRunsWhereCallsAreVeryLong) {
   EXPECT_EQ(launch_bound_timing_rules().min_runs_per_batch, 3U);
   EXPECT_EQ(launch_bound_timing_rules(19e6).min_runs_per_batch, 3U);

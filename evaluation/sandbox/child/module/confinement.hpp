@@ -6,7 +6,7 @@
 
 namespace hone {
 
-// What a process of a Python module may take.
+// Limits of the process of a Python module.
 struct module_limits {
   std::uint64_t address_space = RLIM_INFINITY;  // bytes
   std::uint64_t private_bytes = RLIM_INFINITY;  // writable memory, in addition to what it has

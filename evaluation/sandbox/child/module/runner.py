@@ -17,6 +17,7 @@ import sys
 import tempfile
 import traceback
 import types
+import warnings
 
 import torch
 
@@ -68,6 +69,8 @@ def describe(error):
         if frame.f_code.co_filename == PROGRAM:
             place = f"python:{line}: "
     text = str(error)[:20000].split("\nException raised from")[0]
+    if "Traceback of TorchScript" in text:
+        text = text.rsplit("Error: ", 1)[-1]
     text = re.sub(r"\s+", " ", text).strip()
     return f"{place}{type(error).__name__}: {text}"[:1000]
 
@@ -227,6 +230,7 @@ def main():
     addresses = (ctypes.c_void_p * len(hooks))(
         *[ctypes.cast(hook, ctypes.c_void_p).value for hook in hooks]
     )
+    warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.compile = start_no_compiler
     torch.utils.cpp_extension.load = torch.utils.cpp_extension.load_inline = start_no_compiler

@@ -1,12 +1,15 @@
-#include "evaluation/sandbox/child/gpu_module/gpu_module_session.hpp"
+#include "evaluation/sandbox/child/module/gpu_module_session.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAException.h>
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
@@ -17,7 +20,6 @@
 #include "evaluation/program/arena_layout.hpp"
 #include "evaluation/sandbox/child/common/replies.hpp"
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
-#include "evaluation/sandbox/child/gpu/timing_event.hpp"
 #include "evaluation/sandbox/child/module/confinement.hpp"
 #include "evaluation/sandbox/child/module/module_runner.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
@@ -40,12 +42,6 @@ Handle handle_in(capnp::Data::Reader bytes) {
   return handle;
 }
 
-cudaEvent_t open_event(capnp::Data::Reader bytes) {
-  cudaEvent_t event = nullptr;
-  C10_CUDA_CHECK(cudaIpcOpenEventHandle(&event, handle_in<cudaIpcEventHandle_t>(bytes)));
-  return event;
-}
-
 // Inputs lie in the arena. What the module allocates lies in memory of PyTorch's own allocator, so
 // that graphs, streams and kept tensors work as usual. Outputs are copied to the arena's scratch
 // memory at the end of each call.
@@ -64,8 +60,8 @@ class gpu_module_session {
                                         cudaIpcMemLazyEnablePeerAccess));
     base_ = static_cast<char*>(base);
     bytes_ = request.getBytes();
-    begins_ = open_event(request.getBegins());
-    ends_ = open_event(request.getEnds());
+    C10_CUDA_CHECK(
+        cudaIpcOpenEventHandle(&begins_, handle_in<cudaIpcEventHandle_t>(request.getBegins())));
   }
 
   void handle(schema::Command::Reader command) {
@@ -162,20 +158,24 @@ class gpu_module_session {
 
   // The times that are entered into the head count for the task's own module alone.
   void take_turns() {
-    timing_event begin;
-    timing_event end;
+    at::cuda::CUDAEvent begin(cudaEventDefault);
+    at::cuda::CUDAEvent end(cudaEventDefault);
     for (std::size_t call = 0; call < calls_; ++call) {
-      receive_message(socket_);
-      const auto stream = at::cuda::getCurrentCUDAStream().stream();
+      const std::atomic_ref turns(head_->turns);
+      while (turns.load(std::memory_order_acquire) <= call) {
+      }
+      const at::cuda::CUDAStream stream = at::cuda::getCurrentCUDAStream();
       C10_CUDA_CHECK(cudaStreamWaitEvent(stream, begins_, 0));
+      const auto launching = std::chrono::steady_clock::now();
       begin.record(stream);
       const std::vector<at::Tensor> made = runner_.call(call, row_major_outputs_);
       end.record(stream);
       commit(made);
-      C10_CUDA_CHECK(cudaEventRecord(ends_, stream));
-      send_message(socket_, {});
+      const std::chrono::duration<double, std::nano> launch =
+          std::chrono::steady_clock::now() - launching;
       C10_CUDA_CHECK(cudaStreamSynchronize(stream));
-      head_->call_clocks[call % max_calls].event_ns = end.ns_since(begin);
+      ++std::atomic_ref(head_->turns_taken);
+      head_->call_clocks[call % max_calls] = {begin.elapsed_time(end) * 1e6, 0, launch.count(), 0};
     }
     reply_done();
   }
@@ -191,7 +191,6 @@ class gpu_module_session {
   char* base_ = nullptr;
   std::uint64_t bytes_ = 0;
   cudaEvent_t begins_ = nullptr;
-  cudaEvent_t ends_ = nullptr;
   std::uint64_t row_major_outputs_ = 0;
   std::uint64_t next_ = 0;  // scratch memory from here on is free
   std::uint64_t end_ = 0;

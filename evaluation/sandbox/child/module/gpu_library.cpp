@@ -6,7 +6,7 @@
 #include <exception>
 
 #include "evaluation/sandbox/child/common/replies.hpp"
-#include "evaluation/sandbox/child/gpu_module/gpu_module_session.hpp"
+#include "evaluation/sandbox/child/module/gpu_module_session.hpp"
 #include "process/framing.hpp"
 
 extern "C" void hone_serve_modules(const hone::module_hooks* hooks) {
