@@ -48,7 +48,8 @@ struct Command {
     # To the zygote: measure what passing the turn takes.
 
     takeTurns @10 :Void;
-    # Python modules on a GPU: run the staged calls, each when its turn has come (arena_head::turns).
+    # Python modules on a GPU: run the staged calls, each when its turn has come, which
+    # arena_head::turns says.
   }
 }
 

@@ -99,13 +99,14 @@ std::vector<distribution> cuda_judge::usable_of_modules(prepared_gpu_task& prepa
 }
 
 void cuda_judge::draw_parameters_for(prepared_gpu_task& prepared, bool of_module) {
-  if (!of_module) return prepared.on_gpu.construct_with(nullptr);
-  prepared.on_gpu.construct_with(
-      [this, &of = prepared.of()](std::uint64_t seed, const gpu_tensors& to) {
-        const auto made = modules_.reference(of).construct(
-            seed, to, std::chrono::steady_clock::now() + constructor_limit);
-        if (!made) throw reference_error(made.error().outcome, made.error().message);
-      });
+  const task* of = &prepared.of();
+  const gpu_task::parameter_constructor construct = [this, of](std::uint64_t seed,
+                                                               const gpu_tensors& to) {
+    const auto deadline = std::chrono::steady_clock::now() + constructor_limit;
+    const auto made = modules_.reference(*of).construct(seed, to, deadline);
+    if (!made) throw reference_error(made.error().outcome, made.error().message);
+  };
+  prepared.on_gpu.construct_with(of_module ? construct : nullptr);
 }
 
 void cuda_judge::forget(const task& t) { prepared_.forget(t.id); }

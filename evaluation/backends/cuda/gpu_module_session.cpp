@@ -127,8 +127,8 @@ program_result<std::vector<call_clock>> gpu_module_session::time(
     committed_calls_ = sets.size();
     std::vector<call_clock> clocks;
     for (std::size_t call = 0; call < sets.size(); ++call) {
-      // What the process says of a call is believed of the task's own module. How long its host
-      // takes decides about the head start alone.
+      // The events of the task's own module are believed. How long a host launches decides about
+      // the head start alone.
       const call_clock said = arena().head().call_clocks[call % max_calls];
       if (!std::isfinite(said.launch_ns) || !std::isfinite(said.event_ns) || said.event_ns < 0)
         return failed(Outcome::CRASH, "the record of its times is damaged");
