@@ -20,7 +20,6 @@ constexpr std::size_t max_sets = 128;
 // excess. A process whose runs have an excess of more than a tenth of their time, beyond that of
 // the reference, cheats (`outside_share`).
 constexpr double outside_per_run_ns = 75e3;
-constexpr double outside_per_call_ns = 2e3;
 constexpr double glitch = 2;
 // At most this share of a run's time is free of charge. Where calls take a few microseconds, the
 // whole work of a run would otherwise fit into the allowance.
@@ -65,11 +64,12 @@ class host_side final : public timed_side {
  public:
   enum class role { candidate, reference };
   host_side(role plays, program_session& session, round_contents& contents,
-            std::chrono::milliseconds call_limit, random_stream& random, time_budget& budget)
+            const timing_limits& limits, random_stream& random, time_budget& budget)
       : role_(plays),
         session_(&session),
         contents_(&contents),
-        call_limit_(call_limit),
+        call_limit_(limits.call),
+        outside_per_call_ns_(limits.outside_per_call_ns),
         random_(&random),
         budget_(&budget),
         held_(contents.inputs().sets) {
@@ -97,7 +97,7 @@ class host_side final : public timed_side {
         std::clamp(std::ceil(estimate), 1.0, static_cast<double>(held_.size()))));
     const batch_clock time = run_last_sets();
     const auto calls = static_cast<double>(last_.size());
-    const double allowed = outside_per_run_ns + outside_per_call_ns * calls;
+    const double allowed = outside_per_run_ns + outside_per_call_ns_ * calls;
     const double outside =
         std::max(0.0, time.outside_ns - std::min(allowed, outside_most_share * time.device_ns));
     const double excess = std::max(0.0, time.outside_ns - glitch * allowed);
@@ -163,6 +163,7 @@ class host_side final : public timed_side {
   program_session* session_;
   round_contents* contents_;
   std::chrono::milliseconds call_limit_;
+  double outside_per_call_ns_;
   random_stream* random_;
   time_budget* budget_;
   std::vector<drawn_contents> held_;  // by set
@@ -250,8 +251,8 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
                       const timing_limits& limits, time_budget& budget, random_stream& random) {
   round_contents contents(inputs);
   using role = host_side::role;
-  host_side candidate(role::candidate, pair.candidate, contents, limits.call, random, budget);
-  host_side reference(role::reference, pair.reference, contents, limits.call, random, budget);
+  host_side candidate(role::candidate, pair.candidate, contents, limits, random, budget);
+  host_side reference(role::reference, pair.reference, contents, limits, random, budget);
   host_checks calls(pair, contents, candidate, random);
   timed_checks checks(inputs.usable, random,
                       [&](const auto& wanted) { return calls.check(wanted); });

@@ -47,6 +47,8 @@ struct timed_pair {
 struct timing_limits {
   std::chrono::milliseconds call{10000};  // for one call
   double floor_us_per_byte = 0;           // floor of a call per byte of output that it writes
+  // Processor time for staging a call, which a process may use between two runs.
+  double outside_per_call_ns = 2e3;
 };
 
 // Times one case of a task in host memory, by the protocol of paired_timing.hpp. Processor time

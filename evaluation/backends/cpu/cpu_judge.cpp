@@ -17,7 +17,9 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::size_t kept_tasks = 16;           // with their input sets
+constexpr std::size_t kept_tasks = 16;  // with their input sets
+// Processor time in which Python wraps the tensors of a call, with cold caches.
+constexpr double staging_of_a_module_ns = 10e3;
 constexpr std::size_t timing_bytes = 8U << 20U;  // for the inputs and outputs of one side
 
 // Returns the bytes per nanosecond that this core can write to its first-level cache. It is the
@@ -174,9 +176,11 @@ program_result<void> cpu_judge::begin_timing(const schema::Artifact::Reader& art
 case_timing cpu_judge::time_case(const wanted_timing& wanted, random_stream& random) {
   timing_rules rules = wanted.is_screening ? screening_rules(rules_) : rules_;
   if (times_module_) rules.new_parameters_one_in = rounds_of_an_instance;
+  timing_limits limits{call_limit_, floor_us_per_byte_};
+  if (times_module_) limits.outside_per_call_ns = staging_of_a_module_ns;
   case_timing timing = hone::time_case({*candidate_, *reference_, timed_->oracle},
-                                       timed_->inputs_of(*wanted.at, times_module_), rules,
-                                       {call_limit_, floor_us_per_byte_}, *budget_, random);
+                                       timed_->inputs_of(*wanted.at, times_module_), rules, limits,
+                                       *budget_, random);
   if (times_module_) discount_harness(processes_.harness_us(), timing);
   return timing;
 }

@@ -7,7 +7,7 @@ class Model(torch.nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(1024, 40) * torch.rand(1024, 1)]
+    return [torch.randn(1024, 40) * (0.5 + torch.rand(1024, 1))]
 
 
 def get_init_inputs():

@@ -128,7 +128,7 @@ TEST(CompletionAnswer, ThatIsNoneIsAFailureWhateverItIs) {
         "{\"choices\":[{\"text\":\"\xff\"}]}", R"({"choices":[{"text":"a"}],"usage":)"}) {
     const auto failure = failure_of(200, body);
     EXPECT_EQ(failure.kind, failure_kind::passing) << body;
-    EXPECT_THAT(failure.why, HasSubstr("no completion"));
+    EXPECT_THAT(failure.why, HasSubstr("not a completion"));
   }
 }
 
@@ -147,7 +147,7 @@ TEST(CompletionAnswer, NestedDeeplyIsNoCompletion) {
   for (const char* key : {"finish_reason", "text"}) {
     const std::string body = std::string(R"({"choices":[{")") + key + R"(":)" +
                              std::string(200000, '[') + std::string(200000, ']') + "}]}";
-    EXPECT_THAT(failure_of(200, body).why, HasSubstr("no completion"));
+    EXPECT_THAT(failure_of(200, body).why, HasSubstr("not a completion"));
   }
 }
 
