@@ -339,6 +339,14 @@ class Translation:
         return f"{prepare}def forward({arguments}) -> {kind}:\n{lines}    return {result}\n"
 
 
+def notes_on_times(text):
+    """Returns a note if a file takes times: its choices by them were made here, without a GPU."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.search(r"\b(elapsed_time|perf_counter|time\.time)\(", line):
+            return [f"line {number} takes times, and what it chooses by them may differ on a GPU"]
+    return []
+
+
 def translate(text, path, module_text, parameters, title):
     """Returns {"text": the document, "notes": notes} of a file with a ModelNew.
 
@@ -368,7 +376,7 @@ def translate(text, path, module_text, parameters, title):
                 made = Translation(task, candidate, title)
                 if is_warm and not made.agrees():
                     raise Failure("what its first call keeps depends on the inputs")
-                return {"text": made.text, "notes": made.notes}
+                return {"text": made.text, "notes": made.notes + notes_on_times(text)}
             except Failure as failure:
                 reasons.append(str(failure))
                 source.require_operators()

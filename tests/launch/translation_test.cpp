@@ -97,6 +97,11 @@ TEST_F(TranslatedPrograms, HaveTheSettingsOfTheirFiles) {
   EXPECT_THAT(text_of("operators"), testing::Not(HasSubstr("```toml")));
 }
 
+TEST_F(TranslatedPrograms, SayWhereTheyChooseByTimes) {
+  EXPECT_THAT(result("chooses").at("notes").dump(), HasSubstr("line 21 takes times"));
+  EXPECT_THAT(result("operators").at("notes").dump(), testing::Not(HasSubstr("takes times")));
+}
+
 TEST_F(TranslatedPrograms, AreRefusedWithTheReason) {
   EXPECT_THAT(result("kernel").at("error"), HasSubstr("line 14"));
   EXPECT_THAT(result("drawn_otherwise").at("error"), HasSubstr("mine has other values"));
