@@ -341,9 +341,9 @@ class Translation:
 
 def notes_on_times(text):
     """Returns a note if a file takes times: its choices by them were made here, without a GPU."""
-    for number, line in enumerate(text.splitlines(), 1):
+    for place, line in enumerate(text.splitlines(), 1):
         if re.search(r"\b(elapsed_time|perf_counter|time\.time)\(", line):
-            return [f"line {number} takes times, and what it chooses by them may differ on a GPU"]
+            return [f"line {place} takes times, and what it chooses by them may differ on a GPU"]
     return []
 
 
